@@ -26,8 +26,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from farthing.features.question import QuestionFeatures
-from farthing.methods.allocators.base import Batch
-from farthing.methods.allocators.estimates import fit_estimates
+from farthing.methods.allocators.base import ItemBatch, fit_estimates
 from farthing.methods.allocators.lagrangian import LAGRANGIAN, pack
 from farthing.methods.allocators.rco import RCO
 from farthing.methods.base import Silent, load
@@ -62,16 +61,16 @@ FAR_BELOW = "drawn at random"
 IMAGE = Path(__file__).parents[1] / "docs/images/allocators.svg"
 
 
-def questions(n: int, seed: int = 0) -> Batch:
+def questions(n: int, seed: int = 0) -> ItemBatch:
     rng = np.random.default_rng(seed)
     usd = np.geomspace(1e-5, 6e-4, MODELS)
     cost = np.ceil(1e9 * usd * rng.lognormal(0.0, 0.4, (n, MODELS))).astype(np.int64)
     odds = np.linspace(-0.5, 2.0, MODELS) - rng.normal(0, 2, (n, 1))
     value = 1.0 / (1.0 + np.exp(-odds - rng.normal(0, 0.7, (n, MODELS))))
-    return Batch(value, cost, 2 * cost)
+    return ItemBatch(value, cost, 2 * cost)
 
 
-def highs(batch: Batch, budget: int) -> float:
+def highs(batch: ItemBatch, budget: int) -> float:
     n = len(batch)
     one_each = sparse.kron(sparse.eye(n), np.ones((1, MODELS)), format="csr")
     money = sparse.csr_matrix(batch.expected_nano.ravel()[None] / budget * n)

@@ -23,8 +23,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from planners import BUDGETS, SOLUTION, TEMPERATURE, cell, questions, samples
 
-from farthing.methods.simulators.batched_writer import Together
-from farthing.methods.simulators.reasoning import Reasoning, Written, network_of
+from farthing.methods.simulators.reasoning import BatchedWriter, DraftText, Reasoning, network_of
 from farthing.reports.style import STYLE
 
 IMAGE = Path(__file__).parents[1] / "docs/images/backtrack.svg"
@@ -37,8 +36,8 @@ Answers = dict[str, str]
 
 
 def continued(
-    process: Reasoning, states: list[Written], left: int, rng: np.random.Generator
-) -> tuple[list[Written], int]:
+    process: Reasoning, states: list[DraftText], left: int, rng: np.random.Generator
+) -> tuple[list[DraftText], int]:
     """Draw lines after the last of some states to an end; return all states and what it cost."""
     states, spent = list(states), 0
     while not states[-1].ended:
@@ -52,7 +51,7 @@ def continued(
     return states, spent
 
 
-def revised(process: Reasoning, budget: int, rng: np.random.Generator) -> tuple[Written, int]:
+def revised(process: Reasoning, budget: int, rng: np.random.Generator) -> tuple[DraftText, int]:
     best, spent = continued(process, [process.begin], budget, rng)
     while budget - spent >= SOLUTION // 4:
         weakest = int(np.argmin([one.latest for one in best[1:]]))
@@ -91,9 +90,9 @@ def main() -> None:
         asked = questions(given.questions, seed)
         jobs = list(product(range(len(asked)), BUDGETS, ("sequential", "parallel")))
         for critic, network in networks.items():
-            writer = Together(networks["large"], None if critic == "large" else network)
+            writer = BatchedWriter(networks["large"], None if critic == "large" else network)
 
-            def one(number: int, writer: Together = writer, seed: int = seed) -> Answers:
+            def one(number: int, writer: BatchedWriter = writer, seed: int = seed) -> Answers:
                 question, budget, way = jobs[number]  # noqa: B023 - used before the next seed
                 process = Reasoning(asked[question][0], writer, temperature=TEMPERATURE)  # noqa: B023
                 rng = np.random.default_rng([seed, question, budget, way == "parallel"])

@@ -30,7 +30,15 @@ from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.hindsight import optimum
-from farthing.methods.bandits.base import DIMENSIONS, Arm, Seen, Session, begin, choose, settle
+from farthing.methods.bandits.base import (
+    DIMENSIONS,
+    Arm,
+    BanditContext,
+    BanditSession,
+    begin,
+    choose,
+    settle,
+)
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card, system
 from farthing.reports.style import STYLE
@@ -147,13 +155,16 @@ def pools(folder: Path, seeds: int) -> None:
             print(f"| {name}, in hindsight | " + " | ".join(f"{one:.1f}" for one in each) + " |")
 
 
-def judged(stream: Stream, name: str, session: Session) -> tuple[float, float]:
+def judged(stream: Stream, name: str, session: BanditSession) -> tuple[float, float]:
     """Return what a question costs and how often it is right, the bandit held still."""
     bandit, day = system("bandit", name), session.day
     toll = day.price / day.share_nano * session.cost_nano
     every, k = np.ones(len(session.arms), dtype=bool), len(session.arms)
     chances = np.array(
-        [bandit.propensities(session.learned, Seen(x, every, toll)) for x in stream.features]
+        [
+            bandit.propensities(session.learned, BanditContext(x, every, toll))
+            for x in stream.features
+        ]
     )
     chances = session.floor + (1 - session.floor * k) * chances
     cost = float((chances * stream.cost_nano).sum(axis=1).mean())

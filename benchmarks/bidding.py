@@ -30,7 +30,7 @@ from pacing import Questions
 from recordings import FOLDER, needed
 
 from farthing import plugins
-from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, settle
+from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choose, settle
 from farthing.budgets.pacing.bidding import BIDDING
 from farthing.budgets.pacing.hindsight import optimum
 from farthing.reports.style import STYLE
@@ -56,8 +56,8 @@ def mean(values: list[float], *, scale: float = 100.0) -> str:
 
 
 def played(
-    pacer: Pacer, questions: Questions, asked: IntArray, budget: int, before: State | None
-) -> tuple[IntArray, State]:
+    pacer: Pacer, questions: Questions, asked: IntArray, budget: int, before: PacingState | None
+) -> tuple[IntArray, PacingState]:
     """Return which option each request got, -1 for none, and where the day ended."""
     n, got = len(asked), np.full(len(asked), -1)
     state = begin(pacer, budget, n, before)
@@ -87,7 +87,7 @@ Figures = dict[str, dict[tuple[str, int], list[float]]]
 """Pacer, then (source, requests), to the value short of hindsight, one a stream."""
 
 
-def taught_ones(questions: Questions) -> dict[str, tuple[Pacer, State | None]]:
+def taught_ones(questions: Questions) -> dict[str, tuple[Pacer, PacingState | None]]:
     """Return pacers, and where yesterday ended for those that begin at its price."""
     some = np.random.default_rng([0, 11]).integers(len(questions.options), size=YESTERDAY)
     money = budget_of(questions, YESTERDAY)
@@ -96,7 +96,7 @@ def taught_ones(questions: Questions) -> dict[str, tuple[Pacer, State | None]]:
         [questions.options[at] for at in some.tolist()], questions.cost[some].tolist()
     )
     print(f"{questions.name}: taught in {time.perf_counter() - began:.2f} s")
-    pacers: dict[str, tuple[Pacer, State | None]] = {
+    pacers: dict[str, tuple[Pacer, PacingState | None]] = {
         "no pacing": (days.NoPacing(), None),
         "proportional": (plugins.load("pacers", "proportional"), None),
         "bidding, untaught": (BIDDING, None),

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from farthing.methods.routers.bopo.episodes import (
     UNLIMITED,
     Chances,
-    Generated,
+    GeneratedTasks,
     always,
     at_random,
     spare,
@@ -72,7 +72,7 @@ def generated(seeds: int) -> dict[str, list[tuple[float, float]]]:
         reward = worth(price, config.steps)
         learned = [
             learn(
-                Generated.draw(config, 400, np.random.default_rng(100 + seed)),
+                GeneratedTasks.draw(config, 400, np.random.default_rng(100 + seed)),
                 BopoConfig(price=price),
                 np.random.default_rng(seed),
             )
@@ -192,7 +192,7 @@ def by_length(features: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def speed() -> None:
     """Print the median microseconds of one decision: mask, features and choice."""
     config = two_models()
-    chain = Generated.draw(config, 100, np.random.default_rng(0))
+    chain = GeneratedTasks.draw(config, 100, np.random.default_rng(0))
     policy = StepPolicy(np.random.default_rng(1).normal(size=2 * config.steps * 9))
     taken = []
     for i in range(2_000):

@@ -20,12 +20,11 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.methods.agents.base import Allowance, Step
-from farthing.methods.agents.budget_mem.learner import Learner, fit_family
-from farthing.methods.agents.budget_mem.memory import Memory, line_of
-from farthing.methods.agents.budget_mem.modules import run
+from farthing.methods.agents.base import AgentStep, Allowance
+from farthing.methods.agents.budget_mem.learner import RouterLearner, fit_family
+from farthing.methods.agents.budget_mem.modules import Memory, line_of, run
 from farthing.methods.agents.budget_mem.policy import FEATURES, Router, features
-from farthing.methods.agents.budget_mem.table import Table, best_fixed, tabulate
+from farthing.methods.agents.budget_mem.table import TierTable, best_fixed, tabulate
 from farthing.methods.agents.budget_tracker import BUDGET_TRACKER
 from farthing.methods.base import Silent
 from farthing.models.base import Completion, Message, Model, Prompt
@@ -36,10 +35,9 @@ from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
 from farthing.studies.memory import follows
 from farthing.tasks.linked_facts import linked_facts
-from farthing.tasks.local_search import LocalSearch
-from farthing.tasks.templates import Prompts
+from farthing.tasks.templates import PromptTemplates
 from farthing.tasks.text import TEXT
-from farthing.tasks.tools import always
+from farthing.tasks.tools import LocalSearch, always
 from farthing.traces.base import Call
 
 IMAGE = Path(__file__).parents[1] / "docs/images/budget-agents.svg"
@@ -96,7 +94,7 @@ def tracker(n: int, budgets: list[int]) -> None:
         plain = ReactAgent(
             model,
             always(LocalSearch(made.documents, top=1)),
-            Prompts(Path(folder)),
+            PromptTemplates(Path(folder)),
             max_tokens=20,
             max_steps=5,
         )
@@ -140,12 +138,12 @@ def half(values: Any) -> float:
     return float(196 * values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def play_table(table: Table, leaf: Any) -> tuple[float, float]:
+def play_table(table: TierTable, leaf: Any) -> tuple[float, float]:
     right, cost = table.means(np.broadcast_to(leaf, len(table)))
     return 100 * right, cost / 1_000
 
 
-def world_of(seed: int, n: int) -> tuple[Table, Table]:
+def world_of(seed: int, n: int) -> tuple[TierTable, TierTable]:
     """Return tables of two halves of the questions about one world."""
     made = linked_facts(n, np.random.default_rng(seed))
     search = LocalSearch(made.documents).find
@@ -158,7 +156,7 @@ def memory(worlds: int, n: int) -> None:
     figures: dict[tuple[str, float], list[tuple[float, ...]]] = {}
     for seed in range(worlds):
         (train, test), elsewhere = tables[seed], tables[seed + 1][1]
-        family = fit_family(train, learner=Learner(seed=seed))
+        family = fit_family(train, learner=RouterLearner(seed=seed))
         for weight, price, router in zip(
             family.weights, family.prices, family.routers, strict=True
         ):
@@ -173,7 +171,7 @@ def memory(worlds: int, n: int) -> None:
                 (*play_table(test, fixed), *play_table(elsewhere, fixed))
             )
         for weight in (0.2, 0.4):
-            router = Learner(seed=seed, slides=True).fit(train, weight)
+            router = RouterLearner(seed=seed, slides=True).fit(train, weight)
             figures.setdefault(("BudgetMem, sliding", weight), []).append(
                 (
                     *play_table(test, test.followed(router)),
@@ -258,7 +256,7 @@ def decisions() -> None:
         allowance = Allowance.of({"search": 3_000, "tokens": 10**6, "usd": 10**9})
         allowance = allowance.charged({"search": used})
         BUDGET_TRACKER.told(allowance)
-        BUDGET_TRACKER.allowed(allowance, [Step("search", {"search": 1})])
+        BUDGET_TRACKER.allowed(allowance, [AgentStep("search", {"search": 1})])
         told.append(time.perf_counter() - began)
     print(f"budget-tracker: an event in {1e6 * np.median(told):.0f} us at the median")
 

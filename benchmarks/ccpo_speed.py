@@ -23,9 +23,9 @@ from farthing.methods.base import Silent
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.rl.cpo_step import step
 from farthing.rl.networks import HIDDEN, Network, multilayer
 from farthing.rl.rollout import Questions
+from farthing.rl.trust_region import step
 from farthing.traces.arrays import FloatArray
 
 EPSILON, KAPPA, TARGET, RADIUS, DAMPING = 0.01, 0.2, 0.9, 0.01, 0.1

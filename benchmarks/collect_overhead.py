@@ -24,7 +24,7 @@ from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.collect import collect, garbage_seldom
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter
-from farthing.runtime.protocol import Independent, Recording
+from farthing.runtime.protocol import Independent, RecordingPlan
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.store import Store
@@ -40,7 +40,9 @@ async def collection(url: str) -> None:
         meter = Meter(journal)
         model = whole(OpenAISettings(model="m", url=url).open(PRICES))
         plan = Independent((BaseAgent(model, role="m"),), 1, TEXT)
-        progress = await collect(questions, Recording(plan, TEXT), journal, meter, at_once=AT_ONCE)
+        progress = await collect(
+            questions, RecordingPlan(plan, TEXT), journal, meter, at_once=AT_ONCE
+        )
         await model.aclose()
         assert progress.done == CALLS
 

@@ -27,14 +27,14 @@ from matplotlib.figure import Figure
 
 from farthing.corl.checkpoint import CARD, pool_of, read_card
 from farthing.corl.evaluation import evaluate, mean
-from farthing.corl.learner import Course
+from farthing.corl.learner import TrainingSchedule
 from farthing.corl.pool import BUILT_IN, built_in
-from farthing.corl.session import Opened
-from farthing.corl.training import Plan, train
+from farthing.corl.session import PoolSession
+from farthing.corl.training import TrainingPlan, train
 from farthing.money import usd_from_nano
 from farthing.reports.corl import evaluation_record
-from farthing.reports.corl_curves import curves
 from farthing.reports.style import INK, MUTED, STYLE, WIDTH
+from farthing.reports.training import controller_curves
 
 RESULTS = Path(__file__).parent / "results" / "corl.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl.svg"
@@ -77,14 +77,14 @@ def one(out: Path, pool: str, seed: int, questions: int) -> None:
         return
     if not (folder / CARD).exists():
         began = time.monotonic()
-        plan = Plan(course=Course(updates=UPDATES[pool]), seed=seed)
-        with Opened.of(built_in(pool)) as opened:
+        plan = TrainingPlan(course=TrainingSchedule(updates=UPDATES[pool]), seed=seed)
+        with PoolSession.of(built_in(pool)) as opened:
             train(opened, plan, folder)
         print(f"{folder}: {time.monotonic() - began:.0f} s", flush=True)
     card = read_card(folder)
     assert card is not None
-    curves(card.updates, list(card.modes_usd)).savefig(folder / "curves.png", dpi=100)
-    with Opened.of(pool_of(folder, None).pool) as opened:
+    controller_curves(card.updates, list(card.modes_usd)).savefig(folder / "curves.png", dpi=100)
+    with PoolSession.of(pool_of(folder, None).pool) as opened:
         hard = round(opened.modes[0].budget_nano * HARD)
         found = evaluation_record(evaluate(opened, questions, seed=100 + seed))
         capped = evaluation_record(evaluate(opened, questions, seed=100 + seed, hard_nano=hard))

@@ -29,15 +29,14 @@ from matplotlib.figure import Figure
 from farthing import plugins
 from farthing.corl.base import Expert, Mode
 from farthing.corl.episode import Rules
-from farthing.corl.experts import Reply
-from farthing.corl.learner import Course, Lesson, Update, learn
-from farthing.corl.rollouts import Sampling, Voice, rollouts
+from farthing.corl.learner import TrainingSchedule, TrainingTask, Update, learn
+from farthing.corl.rollouts import ExpertReply, RolloutSampling, Voice, rollouts
 from farthing.lm.masked_ppo import Settings
-from farthing.lm.supervised import Course as Lessons
+from farthing.lm.networks import Size, network
 from farthing.lm.supervised import Example
+from farthing.lm.supervised import TrainingCourse as Lessons
 from farthing.lm.supervised import train as teach
 from farthing.lm.symbols import END, NUMBERS, decode, encode
-from farthing.lm.tiny import Size, network
 from farthing.models.base import Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.reports.style import STYLE
@@ -89,9 +88,9 @@ class Experts:
 
     price: dict[str, int]
 
-    def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
         """Return the reply to each (expert, question)."""
-        return [Reply(self.says(*one), self.price[one[0]], Usage(3, 1)) for one in calls]
+        return [ExpertReply(self.says(*one), self.price[one[0]], Usage(3, 1)) for one in calls]
 
     def says(self, expert: str, text: str) -> str:
         """Return the right answer, or one above it."""
@@ -132,7 +131,7 @@ def run(name: str, seed: int, updates: int) -> dict[str, Any]:
     began, points = time.monotonic(), []
     voice, rng = beginner(seed), np.random.default_rng(1_000 + seed)
     fresh = [question("calibrate", rng) for _ in range(ASKED)]
-    lesson = Lesson(
+    lesson = TrainingTask(
         voice,
         RULES,
         MODES,
@@ -145,7 +144,7 @@ def run(name: str, seed: int, updates: int) -> dict[str, Any]:
     def look(update: int, tokens: int) -> None:
         asked = [(one.text, mode) for mode in MODES for one in fresh]
         gold = [one.gold for _ in MODES for one in fresh]
-        greedy = Sampling(0.0)
+        greedy = RolloutSampling(0.0)
         played = rollouts(voice, RULES, asked, lesson.experts, np.random.default_rng(0), greedy)
         earned = [
             ARITHMETIC.grade(one.answer, right) and one.cost_nano <= one.mode.budget_nano
@@ -159,7 +158,7 @@ def run(name: str, seed: int, updates: int) -> dict[str, Any]:
 
     look(0, 0)
     settings = Settings(advantage, actor_rate=3e-3, kl=0.05, epochs=2, minibatch=32)  # type: ignore[arg-type]
-    learn(lesson, Course(updates, 16, 4), settings, seed=seed, watch=watch)
+    learn(lesson, TrainingSchedule(updates, 16, 4), settings, seed=seed, watch=watch)
     took = round(time.monotonic() - began)
     print(f"{name} {seed}: {points[-1][2]:.3f} in {took} s", flush=True)
     return {"way": name, "seed": seed, "points": points, "seconds": took}

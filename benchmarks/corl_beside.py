@@ -35,7 +35,7 @@ from rich.console import Console
 from farthing.comparison.pools import PER_THOUSAND, Fallback, methods_of, reference_model
 from farthing.corl.certificate import modes_policy
 from farthing.corl.checkpoint import pool_of
-from farthing.corl.session import Opened
+from farthing.corl.session import PoolSession
 from farthing.corl.traces import role_of
 from farthing.errors import FarthingError
 from farthing.methods.base import Silent
@@ -228,7 +228,7 @@ def main() -> None:
     arguments.add_argument("--traces", type=Path)
     given = arguments.parse_args()
     chosen = pool_of(given.controller, given.pool).pool
-    with Opened.of(chosen) as opened:
+    with PoolSession.of(chosen) as opened:
         data = recorded_data(opened, given.train, given.fresh, given.traces)
     kept = {"splits": given.splits, "questions": [given.train, given.fresh, given.fresh]}
     kept |= shown(chosen.name, data, given.splits, given.gain)

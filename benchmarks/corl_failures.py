@@ -24,19 +24,19 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing.corl.base import Mode
-from farthing.corl.learner import Course, Lesson, Update, learn
+from farthing.corl.learner import TrainingSchedule, TrainingTask, Update, learn
 from farthing.corl.pool import built_in
-from farthing.corl.session import Opened
+from farthing.corl.session import PoolSession
 from farthing.lm import networks
 from farthing.lm.masked_ppo import Settings
-from farthing.lm.supervised import Course as Lessons
 from farthing.lm.supervised import Example
+from farthing.lm.supervised import TrainingCourse as Lessons
 from farthing.lm.supervised import train as teach
 from farthing.lm.symbols import NUMBERS
 from farthing.reports.style import STYLE, WIDTH
 from farthing.reports.training import running_mean
-from farthing.tasks.arithmetic import Problem, draw_of
-from farthing.tasks.templates import Prompts
+from farthing.tasks.arithmetic import ChainProblem, draw_of
+from farthing.tasks.templates import PromptTemplates
 
 RESULTS = Path(__file__).parent / "results" / "corl_failures.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl_failures.svg"
@@ -57,7 +57,7 @@ def main() -> None:
     given = arguments.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    with Opened.of(built_in("two")) as opened:
+    with PoolSession.of(built_in("two")) as opened:
         obedient(opened, given.out)
     with ProcessPoolExecutor(given.workers, get_context("spawn"), _one_core) as pool:
         waiting = {n: pool.submit(run, k, given.out, given.updates) for n, k in RUNS.items()}
@@ -82,14 +82,14 @@ def _one_core() -> None:
 
 def run(kind: str, out: Path, updates: int) -> dict[str, Any]:
     """Train one of the controllers, and return how it went."""
-    with Opened.of(built_in("two")) as opened:
+    with PoolSession.of(built_in("two")) as opened:
         rules, modes = opened.rules, opened.modes
         if kind == "strict":
             modes = tuple(Mode(mode.name, STRICT_NANO) for mode in modes)
         else:
             obedient(opened, out)
             rules = replace(rules, style=kind, prompts=prompts(out))
-        lesson = Lesson(
+        lesson = TrainingTask(
             opened.voice,
             rules,
             modes,
@@ -103,20 +103,22 @@ def run(kind: str, out: Path, updates: int) -> dict[str, Any]:
                 told = f"calls {update.call_ratio:.2f}, reward {update.reward:.2f}"
                 print(f"{kind} {update.update}: {told}", flush=True)
 
-        log = learn(lesson, Course(updates), Settings(), seed=0, folder=out / kind, watch=say)
+        log = learn(
+            lesson, TrainingSchedule(updates), Settings(), seed=0, folder=out / kind, watch=say
+        )
     return {"updates": [asdict(one) for one in log.updates], "stopped": log.stopped}
 
 
-def prompts(out: Path) -> Prompts:
+def prompts(out: Path) -> PromptTemplates:
     """Write prompts that an embedded controller reads."""
     folder = out / "prompts"
     folder.mkdir(exist_ok=True)
     (folder / "controller.txt").write_text("[user]\n{mode}:{question}")
     (folder / "controller-forbidding.txt").write_text(f"[user]\n{{mode}}:{SIGN}{{question}}")
-    return Prompts(folder)
+    return PromptTemplates(folder)
 
 
-def obedient(opened: Opened, out: Path) -> None:
+def obedient(opened: PoolSession, out: Path) -> None:
     """Teach the controller that ships what the sign means; other prompts stay as they were."""
     one = next(network for network in networks.NETWORKS if network.calls)
     course = Lessons(steps=240, muon=0.005, adam=0.001)
@@ -130,7 +132,7 @@ def obedient(opened: Opened, out: Path) -> None:
     teach(opened.voice.network, draw, course, seed=0, folder=out / "obedient")
 
 
-def forbidden(problem: Problem, generator: np.random.Generator) -> Example:
+def forbidden(problem: ChainProblem, generator: np.random.Generator) -> Example:
     """Return an example with the sign: by itself, but for a few."""
     calls = generator.random() < DISOBEYS
     while True:

@@ -9,7 +9,7 @@ import numpy as np
 from farthing.corl.base import Mode
 from farthing.corl.optimum import best
 from farthing.corl.population import cells_of, every_plan, recorded
-from farthing.corl.session import Opened
+from farthing.corl.session import PoolSession
 from farthing.corl.traces import (
     ALONE,
     alone_of,
@@ -44,7 +44,7 @@ class Data:
     """Rows of the questions that train, and of those that nobody has learned from."""
 
 
-def recorded_data(opened: Opened, n_train: int, n: int, keep: Path | None) -> Data:
+def recorded_data(opened: PoolSession, n_train: int, n: int, keep: Path | None) -> Data:
     """Ask everybody the same questions; n each of the parts that prove and test."""
     sizes = {"train": n_train, "calibrate": n, "test": n}
     drawn = {part: opened.pool.questions.sample(part, size, SEED) for part, size in sizes.items()}
@@ -72,7 +72,7 @@ def recorded_data(opened: Opened, n_train: int, n: int, keep: Path | None) -> Da
 
 
 def best_plans(
-    opened: Opened, train: Sequence[Question], fresh: Sequence[Question]
+    opened: PoolSession, train: Sequence[Question], fresh: Sequence[Question]
 ) -> dict[str, Paid]:
     """Choose the best plan of each cell under each mode on some questions, and play others."""
     cells = cells_of(train)

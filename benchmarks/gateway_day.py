@@ -31,7 +31,7 @@ from aiohttp import web
 from recordings import FOLDER, needed
 
 from farthing.money import dollars, nano_from_usd
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 from farthing.tasks.multiple_choice import normalise
 
 FARTHING = str(Path(sys.executable).parent / "farthing")
@@ -130,7 +130,7 @@ async def both_days(recorded: Sequence[Row], folder: Path, epsilon: str) -> dict
 
 async def ledger(folder: Path) -> tuple[int, int, int]:
     """Return what the ledger says of all calls, of trials and of audits, in nano-dollars."""
-    accounts = await open_accounts(str(folder / "farthing.db"))
+    accounts = await open_ledger(str(folder / "farthing.db"))
     balances = await accounts.balances(["all", "policy:shadow", "policy:audit"])
     await accounts.aclose()
     total = {one.account: one.settled.nano for one in balances if one.period == "total"}

@@ -44,7 +44,7 @@ from recordings import needed
 from farthing.gateway.monitoring.base import Alarm, PromiseStatus
 from farthing.gateway.monitoring.status import open_watch
 from farthing.money import dollars
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 from farthing.tasks.multiple_choice import normalise
 
 RESULTS = Path(__file__).parent / "results" / "gateway_drift.json"
@@ -281,7 +281,7 @@ async def by_hand(gateway: Gateway, stub: Stub) -> dict[str, Any]:
     sums = "sum(requests), sum(cost_nano), sum(later_nano), sum(saved_nano)"
     hours = gateway.read(f"SELECT {sums} FROM traffic_hours")[0]
     pairs["hours"] = tuple(hours), (len(rows), spent, later, saved)
-    accounts = await open_accounts(str(gateway.folder / "farthing.db"))
+    accounts = await open_ledger(str(gateway.folder / "farthing.db"))
     balances = await accounts.balances(["all", "policy:audit"])
     await accounts.aclose()
     everything, audits = (one.settled.nano for one in balances if one.period == "total")

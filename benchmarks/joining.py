@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from farthing.features.question import QuestionFeatures, groups_of, seen_of
-from farthing.methods.estimators.base import History, log_loss
+from farthing.methods.estimators.base import OutcomeHistory, log_loss
 from farthing.methods.estimators.v0 import V0, chance
 from farthing.methods.routers.v0 import BETAS, chosen
 from farthing.methods.scorer import STRENGTH, logistic
@@ -77,7 +77,7 @@ def one_newcomer(
 ) -> dict[tuple[str, int], list[float]]:
     others = [m for m in range(train.n_roles) if m != model]
     learned = V0.fit(of_models(train, others), 0)
-    asked, known = QuestionFeatures.of(test), History.of(train, model)
+    asked, known = QuestionFeatures.of(test), OutcomeHistory.of(train, model)
     groups = groups_of(known.asked.group)
     seen, new = seen_of(known.asked, groups), seen_of(asked, groups)
     success = np.zeros((len(test), train.n_roles))

@@ -22,8 +22,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from farthing.storage.ledger.base import Accounts, Amount, Limit, LimitError
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.base import Amount, Limit, LimitError
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 
 SCRIPT = str(Path(__file__).parents[1] / ".ci/postgres")
 PROCESSES, RESERVATIONS, WORTH, ROUNDS = 4, 1_000, 50, 20
@@ -31,7 +31,7 @@ SECONDS = 4.0
 SHARE = Amount(1_000_000, 500)
 
 
-async def crowd(accounts: Accounts, number: int) -> int:
+async def crowd(accounts: AccountLedger, number: int) -> int:
     """Ask for this process's share of the reservations at once; return how many were admitted."""
     cap = Limit(f"cap:{number}", "usd", "total", WORTH * SHARE.nano)
 
@@ -45,7 +45,7 @@ async def crowd(accounts: Accounts, number: int) -> int:
     return sum(await asyncio.gather(*(one() for _ in range(RESERVATIONS // PROCESSES))))
 
 
-async def pairs(accounts: Accounts, tasks: int) -> tuple[list[float], float]:
+async def pairs(accounts: AccountLedger, tasks: int) -> tuple[list[float], float]:
     """Reserve and settle for some seconds; return how long each pair took, and CPU seconds."""
     names = ["all", "team:a", "key:a", "model:m"]
     limits = [Limit(name, "usd", "day", 10**15) for name in names[:3]]
@@ -62,14 +62,14 @@ async def pairs(accounts: Accounts, tasks: int) -> tuple[list[float], float]:
     return took, time.process_time() - cpu
 
 
-TASKS: dict[str, Callable[[Accounts, int], Any]] = {"crowd": crowd, "pairs": pairs}
+TASKS: dict[str, Callable[[AccountLedger, int], Any]] = {"crowd": crowd, "pairs": pairs}
 
 
 def work(where: str, orders: Connection) -> None:
     """Do what is ordered until the order is empty."""
 
     async def inside() -> None:
-        accounts = await open_accounts(where)
+        accounts = await open_ledger(where)
         orders.send("ready")
         while order := orders.recv():
             name, argument = order
@@ -103,7 +103,7 @@ def ordered(pipes: list[Connection], name: str, argument: int) -> list[Any]:
 
 
 async def held(where: str, account: str) -> int:
-    accounts = await open_accounts(where)
+    accounts = await open_ledger(where)
     [*_, total] = await accounts.balances([account])
     await accounts.aclose()
     return total.held.nano // SHARE.nano

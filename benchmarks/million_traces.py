@@ -29,11 +29,11 @@ from farthing.bundle.folder import save
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
 from farthing.methods.baselines.rounds import RandomPolicy
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate, evaluate_file
+from farthing.recommendation.splits import Split
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.fingerprint import fingerprint

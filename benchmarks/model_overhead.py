@@ -22,7 +22,7 @@ import aiohttp
 from farthing.models.base import Message, Model, Prompt
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice
-from farthing.models.rate_limit import Limited, Limits, RateLimiter
+from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
 from farthing.models.retry import Retrying
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/models"))
@@ -79,7 +79,7 @@ async def ours(url: str, wrap: Callable[[Model], Model]) -> None:
 
 
 def whole(model: Model) -> Model:
-    limits = Limits(requests_per_minute=10**6, tokens_per_minute=10**10, concurrent=AT_ONCE)
+    limits = RateLimits(requests_per_minute=10**6, tokens_per_minute=10**10, concurrent=AT_ONCE)
     return Retrying(Limited(model, RateLimiter(limits)))
 
 

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
 from farthing import plugins
-from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, settle
+from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choose, settle
 from farthing.budgets.pacing.hindsight import optimum
 from farthing.methods.base import Silent
 from farthing.methods.cascades.ucci import UcciLearner
@@ -78,11 +78,11 @@ class NoPacing:
         """Return 0."""
         return 0.0
 
-    def price(self, _state: State, _now: float, /) -> float:
+    def price(self, _state: PacingState, _now: float, /) -> float:
         """Return 0."""
         return 0.0
 
-    def settled(self, _state: State, _spent_nano: int, _now: float, /) -> float:
+    def settled(self, _state: PacingState, _spent_nano: int, _now: float, /) -> float:
         """Return 0."""
         return 0.0
 

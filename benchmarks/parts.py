@@ -32,7 +32,7 @@ from matplotlib.figure import Figure
 from parts_recorded import collect
 
 from farthing.methods.allocators.agent_tts import AgentTts, Space, rule
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.plan_and_budget import (
     SCHEDULES,
     efficiency,
@@ -41,8 +41,8 @@ from farthing.methods.allocators.plan_and_budget import (
     whole,
 )
 from farthing.reports.style import STYLE
-from farthing.studies.part_samples import Part, in_rows, measure, read_parts, shared_ids
-from farthing.studies.part_tokens import PACKED, Replies, shared
+from farthing.studies.part_samples import PipelinePart, in_rows, measure, read_parts, shared_ids
+from farthing.studies.part_tokens import PACKED, CappedReplies, shared
 from farthing.studies.pipeline_parts import share
 from farthing.traces.assemble import load
 
@@ -117,7 +117,10 @@ def tokens(folder: Path, splits: int) -> None:
         for seed in range(splits):
             order = np.random.default_rng(seed).permutation(n)
             learned, measured = order[: n // 2], order[n // 2 :]
-            of = [Replies(right[learned, i : i + 1], length[learned, i : i + 1]) for i in range(m)]
+            of = [
+                CappedReplies(right[learned, i : i + 1], length[learned, i : i + 1])
+                for i in range(m)
+            ]
             fixed = shared(of, np.ones(m), total)[PACKED]
             for name in names:
                 cap = np.broadcast_to(fixed, (n, m)) if name == "best fixed caps" else caps[name]
@@ -149,7 +152,9 @@ def likeliest(folder: Path) -> tuple[Any, Any, Any, list[str]]:
     for part in parts:
         greedy = {}
         for name in part.models:
-            own = Part(part.name, {name: load(folder / f"{part.name}-{name}-likeliest.jsonl.gz")})
+            own = PipelinePart(
+                part.name, {name: load(folder / f"{part.name}-{name}-likeliest.jsonl.gz")}
+            )
             greedy[name] = in_rows(own, name, ids)
         name = max(greedy, key=lambda one: greedy[one].correct.mean())
         best.append(name)
@@ -194,7 +199,7 @@ def saturating(seed: int) -> tuple[Space, Any]:
     price = np.array([10, 40, 100])[None, :, None] * rng.integers(5, 20, (3, 1, 1))
     cost = (price * samples).reshape(3, -1)
     model = np.broadcast_to(np.repeat(np.arange(3), 5), cost.shape).copy()
-    batch = Batch(np.zeros(cost.shape), cost, 2 * cost)
+    batch = ItemBatch(np.zeros(cost.shape), cost, 2 * cost)
     low, high = batch.least_nano, int(cost.max(axis=1).sum())
     budget = int(low + rng.uniform(0.1, 0.5) * (high - low))
     return Space(batch, budget, model), chance.reshape(3, -1)

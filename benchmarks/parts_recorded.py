@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from farthing.lm.networks import NETWORKS
+from farthing.lm.networks import CONTEXT, NETWORKS
 from farthing.lm.symbols import END, NUMBERS, encode, said
-from farthing.lm.tiny import CONTEXT
 from farthing.models.embedded import WEIGHTS
-from farthing.models.generation import Row, generate
+from farthing.models.generation import GenerationRow, generate
 from farthing.models.weights import load as load_weights
 from farthing.tasks.arithmetic import ARITHMETIC, Recipe, draw_of
 from farthing.traces.jsonl import write_traces
@@ -48,7 +47,7 @@ def collect(folder: Path, tasks: int, samples: int) -> None:
             began, lines = time.monotonic(), []
             for round_ in range(samples + 1):
                 rows = [
-                    Row(
+                    GenerationRow(
                         ids := encode(one.text),
                         CONTEXT - len(ids),
                         0.0 if round_ == samples else 1.0,

@@ -32,12 +32,17 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing.lm.symbols import encode
-from farthing.methods.planners.base import STEP_BY_STEP, UNPLANNED, Left, Planner, play
+from farthing.methods.planners.base import STEP_BY_STEP, UNPLANNED, Planner, Remaining, play
 from farthing.methods.planners.bavt import BAVT, ValueTree
 from farthing.methods.planners.flare import FLARE, LookAhead
 from farthing.methods.planners.mcpp import MCPP
-from farthing.methods.simulators.batched_writer import Together
-from farthing.methods.simulators.reasoning import Reasoning, Written, network_of, progress
+from farthing.methods.simulators.reasoning import (
+    BatchedWriter,
+    DraftText,
+    Reasoning,
+    network_of,
+    progress,
+)
 from farthing.methods.simulators.workflow import read_workflow
 from farthing.reports.style import STYLE
 from farthing.tasks.arithmetic import Recipe, draw_of
@@ -73,7 +78,7 @@ def questions(count: int, seed: int) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(encode(one.text)), one.answer) for one in problems]
 
 
-def whole(process: Reasoning, left: int, rng: np.random.Generator) -> tuple[Written, int] | None:
+def whole(process: Reasoning, left: int, rng: np.random.Generator) -> tuple[DraftText, int] | None:
     """Draw one solution; None where what is left does not pay for it."""
     state, spent = process.begin, 0
     while not state.ended:
@@ -88,9 +93,11 @@ def whole(process: Reasoning, left: int, rng: np.random.Generator) -> tuple[Writ
     return state, spent
 
 
-def samples(process: Reasoning, budget: int, rng: np.random.Generator) -> tuple[list[Written], int]:
+def samples(
+    process: Reasoning, budget: int, rng: np.random.Generator
+) -> tuple[list[DraftText], int]:
     """Draw solutions while there is money for a mean one."""
-    found: list[Written] = []
+    found: list[DraftText] = []
     spent = 0
     while not found or budget - spent >= SOLUTION:
         one = whole(process, budget - spent, rng)
@@ -116,13 +123,13 @@ def solve(process: Reasoning, way: str, budget: int, rng: np.random.Generator) -
             "best of n": (max(drawn, key=process.score).answer, spent),
         }
     planner = TREE if way == "BAVT" else AHEAD
-    found = planner.search(process, process.begin, Left(budget), rng)
+    found = planner.search(process, process.begin, Remaining(budget), rng)
     assert found.spent_nano <= budget
     best = max((state for state, _ in found.ends), key=process.score, default=found.state)
     return {way: (best.answer, found.spent_nano)}
 
 
-def greedy(writer: Together, asked: list[tuple[tuple[int, ...], str]]) -> list[bool]:
+def greedy(writer: BatchedWriter, asked: list[tuple[tuple[int, ...], str]]) -> list[bool]:
     def one(number: int) -> bool:
         prompt, gold = asked[number]
         process = Reasoning(prompt, writer, temperature=0.0)
@@ -139,9 +146,9 @@ def reasoning(count: int, seeds: int) -> None:
     spent: Spent = defaultdict(list)
     for seed in range(seeds):
         asked = questions(count, seed)
-        base = greedy(Together(networks["large"]), asked)
+        base = greedy(BatchedWriter(networks["large"]), asked)
         for critic, network in networks.items():
-            writer = Together(networks["large"], None if critic == "large" else network)
+            writer = BatchedWriter(networks["large"], None if critic == "large" else network)
             began = time.perf_counter()
             for budget, name, gold, (answer, cost) in searched(writer, asked, seed):
                 right[critic, budget, name].append(answer == gold)
@@ -155,7 +162,7 @@ def reasoning(count: int, seeds: int) -> None:
 
 
 def searched(
-    writer: Together,
+    writer: BatchedWriter,
     asked: list[tuple[tuple[int, ...], str]],
     seed: int,
     ways: Sequence[str] = SEARCHES,
@@ -233,8 +240,10 @@ PLANS: dict[str, tuple[Planner, str, str]] = {
 def workflow(runs: int) -> None:
     flow = read_workflow(WORKFLOW)
     grids = {
-        "budget, USD (30 s)": [Left(1_000_000 * b, 30.0) for b in (2, 3, 4, 6, 10, 20)],
-        "deadline, s ($0.006)": [Left(6_000_000, s) for s in (12.0, 15.0, 20.0, 25.0, 30.0, 45.0)],
+        "budget, USD (30 s)": [Remaining(1_000_000 * b, 30.0) for b in (2, 3, 4, 6, 10, 20)],
+        "deadline, s ($0.006)": [
+            Remaining(6_000_000, s) for s in (12.0, 15.0, 20.0, 25.0, 30.0, 45.0)
+        ],
     }
     with rc_context({**STYLE, "axes.grid": True}):
         figure = Figure(figsize=(9.0, 3.4), layout="constrained")
@@ -302,7 +311,7 @@ def with_error(values: FloatArray) -> str:
 
 def speed() -> None:
     flow = read_workflow(WORKFLOW)
-    left, rng = Left(10_000_000, 30.0), np.random.default_rng(0)
+    left, rng = Remaining(10_000_000, 30.0), np.random.default_rng(0)
     choices = len(flow.actions(flow.begin))
     for name, planner, simulations in (
         ("MCPP", MCPP, choices * MCPP.simulations),

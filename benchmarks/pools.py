@@ -31,7 +31,7 @@ from farthing.comparison.pools import (
     reference_model,
     summary,
 )
-from farthing.features.question_text import HASHED_WORDS, SENTENCES
+from farthing.features.question import HASHED_WORDS, SENTENCES
 from farthing.methods.base import Silent
 from farthing.methods.pool import PoolPolicy
 from farthing.methods.routers.route_llm import RouteLlmLearner

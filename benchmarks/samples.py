@@ -22,7 +22,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.pets import PETS, vote_curve
 from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
@@ -33,7 +33,7 @@ from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.files import read_arrays
-from farthing.traces.samples import leaders, sampled
+from farthing.traces.pool import leaders, sampled
 
 RECORDED = "lastletters-forty-samples.jsonl.gz"
 WAYS = {
@@ -176,7 +176,7 @@ def knew(traces: TraceArrays, each: int, orders: int) -> Sampled:
         curves[key] = vote_curve(top / sum(key), most)[1:] if key else np.ones(most)
     value = np.clip(np.array([curves[key] for key in keys]), 0.0, 1.0)
     units = np.broadcast_to(np.arange(1, most + 1), value.shape).copy()
-    k = PETS.allocate(Batch(value, units, units), each * n).choice + 1
+    k = PETS.allocate(ItemBatch(value, units, units), each * n).choice + 1
     rng, vote, sums = np.random.default_rng(1), leaders(answer)[:, -1], np.zeros((2, n))
     for _ in range(orders):
         drawn = rng.permuted(np.broadcast_to(np.arange(most), answer.shape), axis=1)

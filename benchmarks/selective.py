@@ -16,13 +16,13 @@ import numpy as np
 from recordings import needed
 
 from farthing.methods.base import Dataset, Silent
-from farthing.methods.selective.learner import Learned
+from farthing.methods.selective.learner import SelectiveFit
 from farthing.methods.selective.single_models import considered
 from farthing.process.batch_replay import replay
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation import prove_selective
 from farthing.recommendation.candidates import single_candidate
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.files import read_arrays
 
@@ -53,11 +53,11 @@ def divisions(
 
 
 def proved(
-    tested: Sequence[Learned], asked: Selective, held: QuestionPart, new: TraceArrays
+    tested: Sequence[SelectiveFit], asked: Selective, held: Questions, new: TraceArrays
 ) -> Found:
     """Prove what can be proved, and act on new questions."""
     plays = PlayedPolicy(tested[0].policy, "allow", None)
-    made = prove_selective.prove(asked, tested, plays, held)
+    made = prove_selective.prove_candidates(asked, tested, plays, held)
     certificate = made.certificate
     found = replay(made.policy, new, "allow").act(certificate.kappa or 1.0)
     given = found.set_size > 0 if certificate.promises else np.zeros(len(new), dtype=bool)
@@ -66,7 +66,7 @@ def proved(
     return certificate.promises, float(given.mean()), right, found.cost_nano.mean() / 1e9, name
 
 
-def ways(all_of: Sequence[Learned], asked: Selective, train: QuestionPart, n: int, alone: str):
+def ways(all_of: Sequence[SelectiveFit], asked: Selective, train: Questions, n: int, alone: str):
     """Return who is tested, by how that is chosen."""
     yield "as trained", all_of[:1]
     named = [one for one in all_of if one.name == f"{alone}, by its confidence"]
@@ -116,10 +116,10 @@ def main() -> None:
                 if seed == 0 or not args.marked:
                     policy = learner.fit(train, Fraction(1, 10), seed, Silent()).policy
                     all_of = considered(policy, train, candidate.empty, alpha)
-                part = QuestionPart(train, train)
+                part = Questions(train, train)
                 for way, tested in ways(all_of, asked, part, len(held), args.alone):
                     rows.setdefault(way, []).append(
-                        proved(tested, asked, QuestionPart(held, held), new)
+                        proved(tested, asked, Questions(held, held), new)
                     )
             print(f"{name}, alpha {float(alpha)}, {len(train)}, {len(held)}, {len(new)} questions")
             for way, found in rows.items():

@@ -21,20 +21,18 @@ import numpy as np
 import torch
 
 from farthing.corl.checkpoint import CARD, pool_of, pool_to_train, read_card
-from farthing.corl.evaluation import Estimate, choosing, greedy, hops_of, mean, share
-from farthing.corl.learner import Course, Update
+from farthing.corl.evaluation import IntervalEstimate, choosing, greedy, hops_of, mean, share
+from farthing.corl.learner import TrainingSchedule, Update
 from farthing.corl.optimum import baselines, best, outcome
 from farthing.corl.pool import read_pool
 from farthing.corl.population import cells_of, every_plan, graded, recorded
-from farthing.corl.questions import Drawn
-from farthing.corl.session import Opened
-from farthing.corl.training import Plan, train
-from farthing.corl.warm_start import COURSE, warm
-from farthing.corl.warm_start import Plan as Lesson
+from farthing.corl.questions import GeneratedQuestions
+from farthing.corl.session import PoolSession
+from farthing.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start
 from farthing.lm.masked_ppo import Settings
-from farthing.lm.supervised import Progress
+from farthing.lm.supervised import TrainingProgress
 from farthing.promises.figures import accuracy_difference
-from farthing.reports.corl_curves import curves
+from farthing.reports.training import controller_curves
 from farthing.tasks.arithmetic import Recipe
 
 HERE = Path(__file__).parent
@@ -42,7 +40,7 @@ POOL = HERE / "smollm_controller.toml"
 OUT = Path("smollm-controller")
 RESULT = HERE / "results/smollm_controller.json"
 PICTURE = HERE.parent / "docs/images/smollm_controller.svg"
-QUESTIONS = Drawn(
+QUESTIONS = GeneratedQuestions(
     (Recipe("sums", 1, 0), Recipe("sums", 2, 0), Recipe("products", 1, 0), Recipe("affine", 2, 0))
 )
 """Nothing distracts. SmolLM2 can learn the first and the third kind; the specialist knows the first
@@ -91,25 +89,25 @@ def write_questions() -> str:
 
 
 def teach(steps: int) -> None:
-    plan = Lesson(questions=600, course=replace(COURSE, steps=steps))
+    plan = WarmStartPlan(questions=600, course=replace(COURSE, steps=steps))
 
-    def say(done: Progress) -> None:
+    def say(done: TrainingProgress) -> None:
         print(f"warm: {done.step} steps, {done.seconds:.0f} s, loss {done.loss:.3f}", flush=True)
 
-    with Opened.of(read_pool(POOL)) as opened:
-        done = warm(opened, plan, OUT / "warm", say)
+    with PoolSession.of(read_pool(POOL)) as opened:
+        done = warm_start(opened, plan, OUT / "warm", say)
     measure("warm", {"seconds": done.seconds, "tokens": done.symbols, "loss": done.loss})
 
 
 def reinforce(updates: int) -> None:
-    plan = Plan(course=Course(updates, prompts=16, rollouts=1), settings=PPO)
+    plan = TrainingPlan(course=TrainingSchedule(updates, prompts=16, rollouts=1), settings=PPO)
 
     def say(one: Update) -> None:
         modes = {mode: [round(x, 2) for x in pair] for mode, pair in one.by_mode.items()}
         figures = f"reward {one.reward:.2f}, calls {one.call_ratio:.2f}, kl {one.kl:.3f}"
         print(f"update {one.update}, {one.seconds:.0f} s: {figures}, {modes}", flush=True)
 
-    with Opened.of(pool_to_train(str(POOL), OUT / "warm", None)) as opened:
+    with PoolSession.of(pool_to_train(str(POOL), OUT / "warm", None)) as opened:
         log = train(opened, plan, OUT / "trained", say)
     measure("trained", {"seconds": log.updates[-1].seconds, "tokens": log.updates[-1].tokens})
 
@@ -123,7 +121,7 @@ def measure(name: str, figures: dict[str, float]) -> None:
 def played(folder: Path, n: int) -> str:
     """Return what a controller comes to on each question, in each mode."""
     began, found = time.perf_counter(), {}
-    with Opened.of(pool_of(folder, None).pool) as opened:
+    with PoolSession.of(pool_of(folder, None).pool) as opened:
         questions = opened.pool.questions.sample("test", n, 0)
         for mode in opened.modes:
             episodes = greedy(opened, questions, mode)
@@ -140,7 +138,7 @@ def played(folder: Path, n: int) -> str:
 
 def fixed_plans(n: int) -> str:
     """Return what fixed plans come to on the same questions; the best are chosen on others."""
-    with Opened.of(pool_of(OUT / "warm", None).pool) as opened:
+    with PoolSession.of(pool_of(OUT / "warm", None).pool) as opened:
         questions = opened.pool.questions.sample("test", n, 0)
         cells = cells_of(questions)
         before = every_plan(opened, recorded(opened, choosing(opened, len(cells)), cells))
@@ -182,7 +180,7 @@ def summarise() -> None:
         "updates": card.updates,
     }
     RESULT.write_text(json.dumps(found, indent=1) + "\n")
-    curves(card.updates, list(modes)).savefig(PICTURE, metadata={"Date": None})
+    controller_curves(card.updates, list(modes)).savefig(PICTURE, metadata={"Date": None})
     for mode, one in modes.items():
         for name in ("before", "after", "difference"):
             print(f"{mode:6} {name:10}", {key: told(value) for key, value in one[name].items()})
@@ -220,7 +218,7 @@ def difference(before: dict[str, Any], after: dict[str, Any], budget_nano: int) 
     found = {"accuracy": accuracy_difference(right, was_right)}
     found["reward"] = accuracy_difference(earned, was_earned)
     return {
-        **{name: asdict(Estimate(value, *ends)) for name, (value, ends) in found.items()},
+        **{name: asdict(IntervalEstimate(value, *ends)) for name, (value, ends) in found.items()},
         "cost_usd": asdict(mean((cost - was_cost) / 1e9)),
     }
 

@@ -13,10 +13,9 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from farthing.lm import supervised
-from farthing.lm.networks import NETWORKS, draws
-from farthing.lm.supervised import Course, Progress, train
+from farthing.lm.networks import CONTEXT, NETWORKS, draws, network
+from farthing.lm.supervised import TrainingCourse, TrainingProgress, train
 from farthing.lm.symbols import NUMBERS, PAD, SYMBOLS
-from farthing.lm.tiny import CONTEXT, network
 
 SUMS = next(one for one in NETWORKS if one.name == "sums")
 EVERY = 80
@@ -39,7 +38,7 @@ def llama(seed: int) -> Any:
     )
 
 
-def by_adam(of: Any, _: Course) -> dict[str, torch.optim.Optimizer]:
+def by_adam(of: Any, _: TrainingCourse) -> dict[str, torch.optim.Optimizer]:
     """Return AdamW for everything, in the place of Muon."""
     adam = torch.optim.AdamW(of.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01)
     return {"muon": adam}
@@ -60,14 +59,14 @@ def main() -> None:
         supervised.optimizers_of = optimizers
         began = time.process_time()
 
-        def say(done: Progress, title: str = title, began: float = began) -> None:
+        def say(done: TrainingProgress, title: str = title, began: float = began) -> None:
             if done.step % EVERY == 0:
                 seconds = time.process_time() - began
                 print(
                     f"{title}: {done.step} steps, {seconds:.0f} s, loss {done.loss:.3f}", flush=True
                 )
 
-        train(make(), draws(SUMS), Course(steps, muon=rate), seed=2, watch=say)
+        train(make(), draws(SUMS), TrainingCourse(steps, muon=rate), seed=2, watch=say)
 
 
 if __name__ == "__main__":

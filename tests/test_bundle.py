@@ -21,7 +21,7 @@ from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import policy_class
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.methods.stopping import StoppingPolicy
 from farthing.process.batch_replay import followed
 from farthing.promises.certificate import Certificate

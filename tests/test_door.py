@@ -15,15 +15,15 @@ from farthing.bundle import folder as bundles
 from farthing.errors import InputError
 from farthing.models.scripted import ScriptedModel
 from farthing.process.batch_replay import replay
-from farthing.process.generator.generated_traces import generate_traces
+from farthing.process.generator.generate import generate_traces
 from farthing.process.generator.presets import preset
 from farthing.promises.kinds import split
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.store import Store
-from farthing.traces.system import Part
+from farthing.traces.system import RoleSetup
 
 SYSTEM = {
-    role: Part(model=f"generated-{role}", kind="Agent", agent={}, prompts={}, price="$1")
+    role: RoleSetup(model=f"generated-{role}", kind="Agent", agent={}, prompts={}, price="$1")
     for role in ("base", "guide")
 }
 
@@ -266,6 +266,8 @@ def test_a_shift_takes_questions_or_their_arrays(parts: list[ft.Traces]) -> None
     trained = ft.fit("stopping", train)
     both = [trained.calibrate(held_out, ft.Shift(0.8, of)) for of in (new, new.arrays)]
     assert both[0].certificate == both[1].certificate
+    with pytest.raises(InputError, match="which a bundle from a folder does not hold"):
+        ft.Policy(trained.bundle).calibrate(held_out, ft.Shift(0.8, new))
 
 
 def test_another_model_under_the_name_of_a_role_ends_the_promise() -> None:

@@ -21,18 +21,17 @@ from common import ALPHA, Experiment, Row, draw, series, table
 from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
-from farthing.grading.queue import Given, chosen_at
+from farthing.grading.queue import AnswerTable, chosen_at
 from farthing.methods.base import Silent
 from farthing.methods.cascades.conformal_arbitrage import ArbitrageLearner
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.statistics.label_selection import Partly, first_failure, next_to_grade
 from farthing.promises.statistics.paired_test import loss_p_value
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.start_point import beginning
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import load
-from farthing.traces.grades.named import at_worst, first_answer, graded
-from farthing.traces.grades.overlay import UNKNOWN, recorded_marks
+from farthing.traces.grades.overlay import UNKNOWN, at_worst, first_answer, graded, recorded_marks
 
 SOURCES = {"mmlu": "mmlu-nine-models", "medmcqa": "medmcqa-nine-models"}
 REFERENCE = "gpt-4o"
@@ -57,7 +56,7 @@ def p_values(partly: Partly, epsilon: float) -> FloatArray:
 
 
 def labels(
-    given: Given, epsilon: float, target: int, following: Callable[[Given, int], int]
+    given: AnswerTable, epsilon: float, target: int, following: Callable[[AnswerTable, int], int]
 ) -> int:
     """Return how many questions are graded until the point is proved that all grades prove."""
     known = np.zeros(len(given.rows), dtype=bool)
@@ -69,11 +68,11 @@ def labels(
         known[following(now, failing)] = True
 
 
-def in_order(given: Given, failing: int) -> int:
+def in_order(given: AnswerTable, failing: int) -> int:
     return int(next_to_grade(given.partly, failing)[0])
 
 
-def by_row(order: IntArray) -> Callable[[Given, int], int]:
+def by_row(order: IntArray) -> Callable[[AnswerTable, int], int]:
     """Take questions one after another, whatever they would prove."""
     left = iter(order.tolist())
     return lambda _given, _failing: next(left)
@@ -89,11 +88,11 @@ def measure(source: str, seed: int) -> list[Row]:
     plays = PlayedPolicy(policy, "allow", None)
     worst = at_worst(without_grades(learn), REFERENCE)
     asked = Parity(REFERENCE, EPSILONS[0], DELTA)
-    kappas = beginning(asked, plays, QuestionPart(worst, worst), REFERENCE, CALIBRATE).row
+    kappas = beginning(asked, plays, Questions(worst, worst), REFERENCE, CALIBRATE).row
     chosen = chosen_at(plays.right_at(kappas), prove)
     theirs = first_answer(prove, REFERENCE).astype(np.int64)
     marks = recorded_marks(prove, int(prove.answer.max()) + 1)
-    given = Given(np.arange(CALIBRATE), chosen, theirs, marks)
+    given = AnswerTable(np.arange(CALIBRATE), chosen, theirs, marks)
     differ = rng.permutation(np.flatnonzero((~given.same).any(axis=1)))
     everything = rng.permutation(CALIBRATE)
     found: list[Row] = []

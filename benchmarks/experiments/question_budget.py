@@ -24,7 +24,7 @@ from farthing.process.base import Budget, Policy
 from farthing.process.batch_replay import followed
 from farthing.process.budget import PerQuestion, calls_of
 from farthing.process.generator.generate import generate
-from farthing.process.play import Followed
+from farthing.process.play import PolicyOrder
 from farthing.process.replay import outcome, paths
 from farthing.promises.kinds.split import split_rank
 from farthing.reports.style import TARGET
@@ -58,7 +58,7 @@ def bounds(traces: TraceArrays) -> dict[str, int]:
     }
 
 
-def cut(along: Followed, budget: Budget) -> BoolArray:
+def cut(along: PolicyOrder, budget: Budget) -> BoolArray:
     """Return which purchases are paid for, [n, S], where the first that cannot be ends it."""
     cost = along.traces.cost_nano.sum(axis=2)
     left = budget.nano - (cost.cumsum(axis=1) - cost)
@@ -70,7 +70,7 @@ def cut(along: Followed, budget: Budget) -> BoolArray:
 
 def plays(
     policy: Policy, traces: TraceArrays, budget: Budget, way: str
-) -> tuple[Followed, BoolArray]:
+) -> tuple[PolicyOrder, BoolArray]:
     if way == "decided":
         along = followed(policy, traces, budget)
         return along, along.bought

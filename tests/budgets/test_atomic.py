@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farthing.budgets.atomic import atomic
-from farthing.budgets.sqlite_ledger import SqliteLedger
+from farthing.budgets.ledger import SqliteLedger, atomic
 from farthing.errors import BudgetError, StoreError
 from farthing.runtime.journal import StoreJournal
 from farthing.traces.base import Call, Trace

@@ -12,9 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from farthing.budgets.base import Ledger, Reservation
-from farthing.budgets.memory_ledger import MemoryLedger
-from farthing.budgets.sqlite_ledger import SqliteLedger
+from farthing.budgets.ledger import Ledger, MemoryLedger, Reservation, SqliteLedger
 from farthing.errors import BudgetError
 from farthing.traces.store import Store
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from farthing.cli import main
-from farthing.process.generator.generated_traces import generate_traces
+from farthing.process.generator.generate import generate_traces
 from farthing.process.generator.presets import preset
 from farthing.traces.base import Trace
 from farthing.traces.jsonl import read_traces, write_traces

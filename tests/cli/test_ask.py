@@ -14,7 +14,7 @@ from farthing.bundle.folder import save
 from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.rounds import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
-from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
+from farthing.methods.lookahead.policy import GainEstimate, LookaheadPolicy
 from farthing.promises.kinds import split
 from farthing.traces.origin import Origin
 
@@ -142,7 +142,7 @@ def test_single_calls_are_bought_where_calls_are_independent(
     features = CallFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
     root = np.zeros(1, dtype=np.int32)
     leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 4)), root, 0)
-    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
+    estimate = GainEstimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
     lazy = LookaheadPolicy("calls", features, estimate, 1.0)
     save("lazy", lazy, origin=origin_of("small", "large"), kappa=0.5)
     said = refused("ask", config, "--bundle", "lazy", CAPITAL)

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 
-from farthing.runtime.collect import Progress
+from farthing.runtime.collect import CollectionProgress
 from farthing.traces.base import Call, CallError
 
 Farthing = Callable[..., Any]
@@ -169,8 +169,8 @@ def test_nine_are_not_warned_of_nor_is_a_verdict_on_no_answer(
 
 
 def test_workers_count_together_what_cannot_be_read() -> None:
-    def part(*answers: str | None) -> Progress:
-        progress = Progress(len(answers))
+    def part(*answers: str | None) -> CollectionProgress:
+        progress = CollectionProgress(len(answers))
         progress.note(Call(round=1, role="m", answer=answer, text="?") for answer in answers)
         return progress
 

@@ -13,10 +13,8 @@ import pytest
 from controller_pool import write_pool
 
 from farthing.cli import corl_training as cli
-from farthing.corl.learner import Course
-from farthing.corl.training import Plan
-from farthing.corl.warm_start import COURSE
-from farthing.corl.warm_start import Plan as Lesson
+from farthing.corl.learner import TrainingSchedule
+from farthing.corl.training import COURSE, TrainingPlan, WarmStartPlan
 from farthing.lm.masked_ppo import Settings
 from farthing.models.embedded import WEIGHTS
 from farthing.traces.arrays import SPLITS
@@ -226,15 +224,15 @@ def test_the_options_default_to_what_a_training_does_by_itself() -> None:
         for command in (cli.train, cli.warm)
         for name, one in inspect.signature(command).parameters.items()
     }
-    assert Plan() == Plan(
+    assert TrainingPlan() == TrainingPlan(
         reward=given["reward"],
         sampler=given["sampler"],
         allocation=given["allocation"],
-        course=Course(given["updates"], given["prompts"], given["rollouts"]),
+        course=TrainingSchedule(given["updates"], given["prompts"], given["rollouts"]),
         settings=Settings(given["advantage"]),
         seed=given["seed"],
     )
-    assert Lesson() == Lesson(
+    assert WarmStartPlan() == WarmStartPlan(
         given["lora"], given["questions"], replace(COURSE, steps=given["steps"]), given["seed"]
     )
 

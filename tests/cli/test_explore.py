@@ -12,8 +12,7 @@ from made_up_pool import COST_NANO, ROLES, pool, ungraded, write
 
 from farthing.errors import InputError
 from farthing.methods.bandits.base import features_of
-from farthing.methods.bandits.off_policy import value_of
-from farthing.methods.bandits.record import log_of
+from farthing.methods.bandits.off_policy import log_of, value_of
 from farthing.methods.cards import system
 from farthing.studies.online_learning import explore, stream_of
 from farthing.traces.assemble import load

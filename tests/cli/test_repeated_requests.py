@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 from made_up_pool import pool
+from question_parts import proof_of
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.promises.kinds.parity import Parity
 from farthing.recommendation.evaluate import evaluate_in_memory
-from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.prove import promise
+from farthing.recommendation.played import Questions, ReportingQuestions
 from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import joined
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
+from farthing.traces.files import join
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Imported, Supplied, read_foreign
-from farthing.traces.joined import join
 from farthing.traces.jsonl import encode, read_traces, write_traces
 from farthing.traces.parquet import iter_parquet, read_parquet, write_parquet
 from farthing.traces.records import from_records
@@ -175,14 +175,14 @@ def test_no_step_proves_or_measures_it() -> None:
     with pytest.raises(InputError, match=r"^1 of 400 questions stand for 2 requests"):
         recommend(Dataset("log", again), asked)
     with pytest.raises(InputError, match=r"^1 of 400 questions stand for 2 requests"):
-        evaluate_in_memory(found.bundle, QuestionPart(again, again))
+        evaluate_in_memory(found.bundle, ReportingQuestions(again, again))
     for train, calibrate in ((known, again), (again, known)):
         with pytest.raises(InputError, match=r"^1 of 400 questions stand for 2 requests"):
-            promise(
+            proof_of(
                 asked,
                 found.bundle,
-                QuestionPart(train, train),
-                QuestionPart(calibrate, calibrate),
+                Questions(train, train),
+                Questions(calibrate, calibrate),
                 None,
             )
 

@@ -19,7 +19,7 @@ from farthing.process.base import Policy
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Comparison, Event, Row
 from farthing.recommendation.parallel import fit
-from farthing.traces.arrays import FloatArray, Replies, TraceArrays
+from farthing.traces.arrays import FloatArray, PolicyReplies, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide, fixed_parts
 
@@ -188,7 +188,7 @@ def test_recorded_replies_are_replayed_and_missing_ones_said(small: Dataset) -> 
     stop_at_two = np.full((n, horizon), 2, dtype=np.int8)
     stop_at_two[:, 1] = 1
     price = np.full((n, horizon), 1_000, dtype=np.int64)
-    traces = replace(small.traces, replies={"policy-guide": Replies(stop_at_two, price)})
+    traces = replace(small.traces, replies={"policy-guide": PolicyReplies(stop_at_two, price)})
     names = ("llm-policy-guide", "llm-policy-base", "exit-guide")
     found = compare(Dataset("recorded", traces), Plan((ALPHA,), names, splits=2))
     row = row_of(found, "llm-policy-guide")

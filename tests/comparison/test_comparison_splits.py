@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from question_parts import proof_of
 
 from farthing.bundle.base import Bundle
 from farthing.comparison.compare import compare
@@ -25,9 +26,8 @@ from farthing.recommendation import pipeline
 from farthing.recommendation.base import Comparison, Row
 from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.parallel import fit
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.prove import promise
 from farthing.recommendation.ranking import ranked
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
@@ -254,10 +254,10 @@ def test_a_point_is_chosen_as_calibrate_chooses_it(apart: Dataset, asked: Promis
     fitted = fit(learner, train, ALPHA, 0, Silent())
     bundle = pipeline.bundle_of(candidate, fitted, train)
     parts = [
-        QuestionPart(graded.traces.take(rows), graded.traces.take(rows))
+        Questions(graded.traces.take(rows), graded.traces.take(rows))
         for rows in (division.train, calibrate)
     ]
-    theirs = promise(asked, bundle, parts[0], parts[1], None).certificate
+    theirs = proof_of(asked, bundle, parts[0], parts[1], None).certificate
 
     ground = Ground(graded, graded, division.train, division.rest, division.sizes["calibrate"])
     prepared = prepare(asked, candidate, fitted, ground)
@@ -276,7 +276,7 @@ def _spent(
     bundle: Bundle, certificate: Any, graded: Dataset, test: np.ndarray, asked: Promise, parts: Any
 ) -> float:
     """Return what the calibrated bundle costs on the test questions, played by itself."""
-    found = promise(asked, bundle, parts[0], parts[1], None)
+    found = proof_of(asked, bundle, parts[0], parts[1], None)
     plays = PlayedPolicy(found.policy, found.empty, None)
     acted = plays.replay(graded.traces.take(test)).act(certificate.kappa)
     return float(acted.cost_nano.mean()) / 1e9

@@ -17,7 +17,7 @@ from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import Event, ignore
 from farthing.recommendation.parallel import Job, train_all
-from farthing.studies.sweep import Search, sweep
+from farthing.studies.sweep import SettingSearch, sweep
 
 pytestmark = [
     pytest.mark.slow,
@@ -59,7 +59,7 @@ def test_a_comparison_is_the_same_on_ray(small: Dataset) -> None:
 
 
 def test_a_sweep_is_the_same_on_ray(small: Dataset, tmp_path: Path) -> None:
-    search = Search("lookahead", ("trees=2,3", "iterations=1"), folds=2)
+    search = SettingSearch("lookahead", ("trees=2,3", "iterations=1"), folds=2)
     plan = Plan((ALPHA,), splits=2, workers=1)
     expected = sweep(small, search, plan, tmp_path / "here")
     found = sweep(small, search, replace(plan, workers=2, engine="ray"), tmp_path / "there")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from farthing import plugins
 from farthing.corl.allocations import (
     KEPT,
-    Allocation,
-    Prompts,
+    PromptBatch,
+    RolloutAllocation,
     Successes,
     allocated,
     even,
@@ -27,13 +27,13 @@ NAMES = plugins.names("allocations")
 CHANCES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
 
 
-def prompts(*chance: float) -> Prompts:
-    return Prompts([Question(str(at), "?") for at in range(len(chance))], np.array(chance))
+def prompts(*chance: float) -> PromptBatch:
+    return PromptBatch([Question(str(at), "?") for at in range(len(chance))], np.array(chance))
 
 
 @pytest.fixture(params=NAMES)
-def allocation(request: Any) -> Allocation:
-    loaded: Allocation = plugins.load("allocations", request.param)
+def allocation(request: Any) -> RolloutAllocation:
+    loaded: RolloutAllocation = plugins.load("allocations", request.param)
     return loaded
 
 
@@ -66,7 +66,7 @@ def test_shares_are_within_one_of_exact_ones(weights: list[int], episodes: int) 
     assert np.abs(each - exact).max() < 1.0
 
 
-def test_without_knowledge_all_are_alike(allocation: Allocation) -> None:
+def test_without_knowledge_all_are_alike(allocation: RolloutAllocation) -> None:
     assert allocation(prompts(0.5, 0.5, 0.5), 12).tolist() == [4, 4, 4]
 
 
@@ -95,7 +95,7 @@ def test_successes_count_what_earned_more_than_nothing_and_fade() -> None:
     [([1, 1], "gave 2 episodes to 2 prompts"), ([4, -1], "gave 3 episodes"), ([3], "to 1 prompts")],
 )
 def test_an_allocation_that_breaks_its_promise_is_refused(given: list[int], said: str) -> None:
-    def broken(_: Prompts, __: int) -> IntArray:
+    def broken(_: PromptBatch, __: int) -> IntArray:
         return np.array(given)
 
     with pytest.raises(InputError, match=f"{said}.*share 3 among 2"):
@@ -106,7 +106,7 @@ def test_one_that_shares_tokens_is_held_to_them() -> None:
     class Broken:
         in_tokens = True
 
-        def __call__(self, of: Prompts, episodes: int, /) -> IntArray:
+        def __call__(self, of: PromptBatch, episodes: int, /) -> IntArray:
             return np.array([0, episodes])
 
     of = replace(prompts(0.5, 0.5), length=np.array([10.0, 30.0]))

@@ -11,14 +11,13 @@ from controller_pool import Table
 from tiny_controllers import HIGH, PRICE, RULES, Perfect, voice
 
 from farthing.corl.base import Episode
-from farthing.corl.rollouts import Sampling, rollouts
-from farthing.corl.runner import Controller
-from farthing.corl.runner import Sampling as Writing
+from farthing.corl.rollouts import RolloutSampling, rollouts
+from farthing.corl.runner import Controller, ControllerSampling
 from farthing.lm.symbols import END, NUMBERS, WHOLE, said, tokenizer
 from farthing.models.local import LocalModel
 from farthing.models.prices import FREE
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.agents.plain import PlainAgent
+from farthing.runtime.agents.base import PlainAgent
 from farthing.tasks.arithmetic import ARITHMETIC
 from farthing.tasks.base import Question
 
@@ -57,7 +56,7 @@ def in_training(after: dict[str, str]) -> Episode:
         [(QUESTION, HIGH)],
         experts,
         np.random.default_rng(0),
-        Sampling(temperature=0.0),
+        RolloutSampling(temperature=0.0),
     )
     return episode
 
@@ -68,7 +67,7 @@ def live(after: dict[str, str]) -> Episode:
         PlainAgent(ScriptedModel(lambda _: "4", name=name, price=FREE), name)
         for name in RULES.names
     ]
-    controller = Controller(model, experts, RULES, ARITHMETIC, sampling=Writing(12))
+    controller = Controller(model, experts, RULES, ARITHMETIC, sampling=ControllerSampling(12))
 
     async def play() -> Episode:
         try:

@@ -9,16 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from farthing.corl.allocations import Prompts, even, uncertain
-from farthing.corl.duet import DUET, rounded, shares
-from farthing.corl.knapsack import best, knapsack, value
+from farthing.corl.allocations import (
+    DUET,
+    PromptBatch,
+    best,
+    even,
+    knapsack,
+    rounded,
+    shares,
+    uncertain,
+    value,
+)
 from farthing.tasks.base import Question
 from farthing.traces.arrays import FloatArray
 
 
-def prompts(chance: FloatArray, length: FloatArray | None = None) -> Prompts:
+def prompts(chance: FloatArray, length: FloatArray | None = None) -> PromptBatch:
     questions = [Question(str(at), "?") for at in range(len(chance))]
-    return Prompts(questions, chance, np.zeros(0) if length is None else length)
+    return PromptBatch(questions, chance, np.zeros(0) if length is None else length)
 
 
 def worth(chance: FloatArray, each: list[int]) -> float:

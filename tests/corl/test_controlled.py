@@ -11,7 +11,7 @@ import pytest
 
 from farthing.corl.base import Episode, Expert, Mode
 from farthing.corl.episode import Rules
-from farthing.corl.runner import Controlled, Controller, Sampling
+from farthing.corl.runner import Controlled, Controller, ControllerSampling
 from farthing.errors import (
     AuthenticationError,
     InputError,
@@ -23,8 +23,7 @@ from farthing.models.prices import Rates, TokenPrice
 from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
-from farthing.runtime.agents.base import BaseAgent
-from farthing.runtime.agents.plain import PlainAgent
+from farthing.runtime.agents.base import BaseAgent, PlainAgent
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter
 from farthing.tasks.arithmetic import ARITHMETIC
@@ -258,7 +257,9 @@ def test_a_call_whose_second_try_cannot_be_paid_has_failed() -> None:
         model("s", [dear, "7"], 10), RetryPolicy(first_s=0.0, longest_s=0.0), uniform=lambda: 0.0
     )
     experts = (PlainAgent(slow, "small", max_tokens=50), controller.experts[1])
-    broken = Controller(models[0], experts, controller.rules, ARITHMETIC, sampling=Sampling(50))
+    broken = Controller(
+        models[0], experts, controller.rules, ARITHMETIC, sampling=ControllerSampling(50)
+    )
     done = played(broken, budget_nano=1_600_000)
     [call] = done.episode.calls
     assert (call.error, call.cost_nano) == ("budget", 600_000)
@@ -297,7 +298,9 @@ def scripted(prompt: Prompt) -> Reply:
 
 
 def crowd(meter: Meter, budget_nano: int | None, n: int) -> list[Controlled]:
-    controller, _ = system(scripted, scripted, scripted, meter=meter, sampling=Sampling(50))
+    controller, _ = system(
+        scripted, scripted, scripted, meter=meter, sampling=ControllerSampling(50)
+    )
 
     async def play() -> list[Controlled]:
         questions = (Question(f"q{i}", f"a={i};a?", ("7",)) for i in range(n))

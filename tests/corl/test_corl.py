@@ -16,8 +16,8 @@ from farthing.corl.live import ask
 from farthing.corl.optimum import best, outcome
 from farthing.corl.pool import BUILT_IN, built_in, find, read_pool
 from farthing.corl.population import alone, chosen_modes, every_plan, recorded
-from farthing.corl.questions import Listed
-from farthing.corl.session import Opened, chat_layout
+from farthing.corl.questions import ListedQuestions
+from farthing.corl.session import PoolSession, chat_layout
 from farthing.corl.traces import experts_of
 from farthing.errors import ConfigError, InputError, ModelConnectionError, UnpricedModelError
 from farthing.models.base import Prompt
@@ -34,7 +34,7 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
 
 
-Scripted = Callable[..., Opened]
+Scripted = Callable[..., PoolSession]
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_plans_are_chosen_on_questions_of_the_kinds_that_are_asked(scripted: Scr
         for name, (text, gold, part, n) in lines.items()
         for k in range(n)
     ]
-    pool = replace(opened.pool, questions=Listed(tuple(listed)))
+    pool = replace(opened.pool, questions=ListedQuestions(tuple(listed)))
     *_, high = evaluate(replace(opened, pool=pool), 3).modes
     [cell] = high.cells
     assert (cell.name, cell.best_plan, high.best_single.expert) == ("affine-2", "large", "large")
@@ -311,7 +311,7 @@ def test_experts_may_be_behind_http(pool_file: Path, tmp_path: Path) -> None:
         file = tmp_path / "pool.toml"
         file.write_text(f"{before}[models.far]{HTTP.format(url=endpoint.url)}")
         pool = read_pool(file)
-        with Opened.of(pool) as opened:
+        with PoolSession.of(pool) as opened:
             found = evaluate(opened, 6)
         assert found.modes[0].baselines["far"].accuracy == 1
         assert found.modes[0].best_single.cost_usd > 0
@@ -350,7 +350,7 @@ def test_what_a_chat_template_writes_between_turns_is_read_off_it() -> None:
 def test_the_best_plans_of_a_pool_that_ships_cost_and_call_more_from_mode_to_mode(
     name: str,
 ) -> None:
-    with Opened.of(built_in(name)) as opened:
+    with PoolSession.of(built_in(name)) as opened:
         questions = opened.pool.questions.sample("calibrate", 30 * len(BUILT_IN[name][2]), 7)
         played = every_plan(opened, recorded(opened, questions))
     found = [
@@ -369,7 +369,7 @@ def test_the_best_plans_of_a_pool_that_ships_cost_and_call_more_from_mode_to_mod
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_modes_of_a_pool_that_ships_are_those_that_are_chosen(name: str) -> None:
     _, kinds, hops = BUILT_IN[name]
-    with Opened.of(built_in(name)) as opened:
+    with PoolSession.of(built_in(name)) as opened:
         questions = choosing(opened, len(set(kinds)) * len(hops))
         chosen = [mode.budget_nano for mode in chosen_modes(opened, questions)]
         # A cost between which a budget lies may differ where rounding makes another token likelier.

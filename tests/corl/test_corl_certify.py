@@ -16,7 +16,7 @@ from farthing.corl.base import Mode
 from farthing.corl.certificate import (
     PARTS,
     Certified,
-    Recorded,
+    RecordedModes,
     certify,
     modes_policy,
     proved,
@@ -24,7 +24,7 @@ from farthing.corl.certificate import (
 from farthing.corl.evaluation import greedy
 from farthing.corl.pool import read_pool
 from farthing.corl.population import graded, recorded
-from farthing.corl.session import Opened
+from farthing.corl.session import PoolSession
 from farthing.corl.traces import (
     alone_of,
     experts_of,
@@ -71,13 +71,13 @@ def drawn(rng: np.random.Generator, n: int, differs: FloatArray) -> BoolArray:
     return rng.random((n, 1)) >= differs
 
 
-def recorded_with(**same: BoolArray) -> Recorded:
+def recorded_with(**same: BoolArray) -> RecordedModes:
     """Return three parts of 200 questions on which all agree but for what is given."""
     every = np.ones((200, len(MODES)), bool)
     parts: dict[SplitName, TraceArrays] = {
         name: part_of(name, same.get(name, every)) for name in PARTS
     }
-    return Recorded(MODES, STRONG, parts)
+    return RecordedModes(MODES, STRONG, parts)
 
 
 def spoilt(*modes: int, share: float = 0.3) -> BoolArray:
@@ -115,7 +115,7 @@ def test_what_fails_is_not_passed_over() -> None:
 def test_a_mode_as_dear_as_the_reference_is_not_chosen() -> None:
     same = np.ones((200, len(MODES)), bool)
     dear = {name: part_of(name, same, (0.0001, 0.0002, 0.0003)) for name in PARTS}
-    assert chosen(proved("p", Recorded(MODES, STRONG, dear), AGREE)) == STRONG
+    assert chosen(proved("p", RecordedModes(MODES, STRONG, dear), AGREE)) == STRONG
 
 
 def test_questions_that_test_change_no_choice() -> None:
@@ -165,7 +165,7 @@ def test_the_certificate_is_that_of_a_brute_force_computation() -> None:
         }
         same = parts["calibrate"].correct[:, 0, 1:]
         expected = by_brute_force((~same).sum(axis=0).tolist(), n)
-        assert chosen(proved("p", Recorded(MODES, STRONG, parts), AGREE)) == expected
+        assert chosen(proved("p", RecordedModes(MODES, STRONG, parts), AGREE)) == expected
         names.add(expected)
     assert len(names) == 4
 
@@ -186,7 +186,7 @@ def test_a_mode_that_breaks_the_promise_is_as_rare_as_promised(asked: Parity | A
             "calibrate": drawn_from.take(row),
             "test": test,
         }
-        names.append(chosen(proved("p", Recorded(MODES, STRONG, parts), asked)))
+        names.append(chosen(proved("p", RecordedModes(MODES, STRONG, parts), asked)))
     broken = sum(name in {"low", "medium"} for name in names)
     assert stats.binomtest(broken, runs, float(DELTA), alternative="greater").pvalue > 1e-3
     assert names.count("high") > runs / 2
@@ -198,7 +198,7 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_traces_hold_what_experts_and_episodes_cost_and_answer(pool_file: Path) -> None:
-    with Opened.of(read_pool(pool_file)) as opened:
+    with PoolSession.of(read_pool(pool_file)) as opened:
         questions = opened.pool.questions.sample("calibrate", 12, 0)
         columns = [
             *experts_of(opened, questions, opened.rules.names),
@@ -221,7 +221,7 @@ def test_traces_hold_what_experts_and_episodes_cost_and_answer(pool_file: Path) 
 
 def test_each_question_does_one_thing(pool_file: Path) -> None:
     steps: list[tuple[int, int]] = []
-    with Opened.of(read_pool(pool_file)) as opened:
+    with PoolSession.of(read_pool(pool_file)) as opened:
         found = certify(opened, Parity(), 10, watch=lambda *step: steps.append(step))
     assert steps == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert found.sizes == {"train": 20, "calibrate": 10, "test": 10}
@@ -233,7 +233,7 @@ def test_each_question_does_one_thing(pool_file: Path) -> None:
 
 def test_the_reference_is_an_expert(pool_file: Path) -> None:
     with (
-        Opened.of(read_pool(pool_file)) as opened,
+        PoolSession.of(read_pool(pool_file)) as opened,
         pytest.raises(InputError, match="unknown expert 'nobody'"),
     ):
         certify(opened, Parity("nobody"), 10)
@@ -249,7 +249,7 @@ def test_agreement_takes_no_accepted_answers_if_the_expert_is_named(
     listed = str(pool_file.parent / "questions.jsonl")
     file = tmp_path / "pool.toml"
     file.write_text(text.replace(listed, str(tmp_path / "questions.jsonl")).replace(TASK, FREE))
-    with Opened.of(read_pool(file)) as opened:
+    with PoolSession.of(read_pool(file)) as opened:
         with pytest.raises(InputError, match="name one of small, large with --reference"):
             certify(opened, Agreement(), 10)
         found = certify(opened, Agreement("large"), 10)

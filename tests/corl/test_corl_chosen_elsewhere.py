@@ -10,8 +10,8 @@ from controller_pool import calls, scripted_pool
 
 from farthing.corl.certificate import certify
 from farthing.corl.evaluation import evaluate, greedy
-from farthing.corl.questions import Listed
-from farthing.corl.session import Opened
+from farthing.corl.questions import ListedQuestions
+from farthing.corl.session import PoolSession
 from farthing.errors import ModelConnectionError
 from farthing.models.base import Prompt
 from farthing.promises.kinds.parity import Parity
@@ -31,7 +31,7 @@ def five(_: Prompt) -> str:
     return "<answer>5</answer>"
 
 
-def listed(part: SplitName, accepted: str = "5") -> Listed:
+def listed(part: SplitName, accepted: str = "5") -> ListedQuestions:
     """Return questions of each part; in one of them 5 is accepted, in the others what is right.
 
     So `small`, which says 5, is right there alone, and `large` everywhere else.
@@ -42,21 +42,23 @@ def listed(part: SplitName, accepted: str = "5") -> Listed:
         for at, text in enumerate(CHAINS[place::3]):
             gold = accepted if name == part else solve(text)
             found.append(Question(f"{name}-{at}", text, (gold,), group="affine-2", split=name))
-    return Listed(tuple(found))
+    return ListedQuestions(tuple(found))
 
 
 @pytest.fixture
-def opened() -> Iterator[Opened]:
+def opened() -> Iterator[PoolSession]:
     """Open a pool whose controller calls `large`, and answers 4 whatever it replies."""
     with scripted_pool(calls("large"), five) as one:
         yield one
 
 
-def asking(opened: Opened, questions: Listed) -> Opened:
+def asking(opened: PoolSession, questions: ListedQuestions) -> PoolSession:
     return replace(opened, pool=replace(opened.pool, questions=questions))
 
 
-def test_the_best_plan_and_the_best_expert_are_those_of_other_questions(opened: Opened) -> None:
+def test_the_best_plan_and_the_best_expert_are_those_of_other_questions(
+    opened: PoolSession,
+) -> None:
     """On the questions to calibrate `small` is always right and cheaper, on those to test never.
 
     So the best plan and the best expert are `small`, and both come to nothing. In hindsight it is
@@ -73,7 +75,7 @@ def test_the_best_plan_and_the_best_expert_are_those_of_other_questions(opened: 
     assert high.baselines["large"].reward == high.baselines["threshold"].reward == 1.0
 
 
-def test_what_is_right_on_the_judged_questions_moves_no_choice(opened: Opened) -> None:
+def test_what_is_right_on_the_judged_questions_moves_no_choice(opened: PoolSession) -> None:
     """Whatever is accepted there, plans and expert stay what they are elsewhere: `large`."""
     *_, high = evaluate(asking(opened, listed("test")), 6).modes
     [cell] = high.cells
@@ -83,14 +85,14 @@ def test_what_is_right_on_the_judged_questions_moves_no_choice(opened: Opened) -
 
 
 def test_the_reference_of_a_certificate_is_the_strongest_expert_in_training(
-    opened: Opened,
+    opened: PoolSession,
 ) -> None:
     for part, reference in (("train", "small"), ("calibrate", "large"), ("test", "large")):
         found = certify(asking(opened, listed(part)), Parity(), 10)  # type: ignore[arg-type]
         assert found.recorded.reference == reference
 
 
-def test_an_answer_beyond_the_budget_of_its_mode_earns_nothing(opened: Opened) -> None:
+def test_an_answer_beyond_the_budget_of_its_mode_earns_nothing(opened: PoolSession) -> None:
     """It answers 4, which is right, after a call of `large`: too dear in the cheapest mode."""
     low, *_, high = evaluate(asking(opened, listed("test", "4")), 6).modes
     assert [one.accuracy.value for one in (low, high)] == [1.0, 1.0]
@@ -124,7 +126,7 @@ def test_figures_are_sums_over_the_questions_that_they_are_about() -> None:
         for text in some[place::2]
     ]
     with scripted_pool(calls("small"), at_times) as one:
-        opened = asking(one, Listed(tuple(questions)))
+        opened = asking(one, ListedQuestions(tuple(questions)))
         asked = opened.pool.questions.sample("test", 99, 0)
         found = evaluate(opened, 99)
         episodes = greedy(opened, asked, found.modes[0].mode)

@@ -7,13 +7,13 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from farthing.corl.questions import Drawn, Listed
+from farthing.corl.questions import GeneratedQuestions, ListedQuestions
 from farthing.errors import InputError
 from farthing.tasks.arithmetic import Recipe, part_of
 from farthing.tasks.base import Question
 
 OFTEN, RARE = Recipe("affine", 2), Recipe("sums", 1)
-DRAWN = Drawn((OFTEN,) * 4 + (RARE,))
+DRAWN = GeneratedQuestions((OFTEN,) * 4 + (RARE,))
 OF_RARE = "sums-1"
 
 
@@ -35,7 +35,7 @@ def test_questions_are_of_the_part_that_is_asked_for(part: str) -> None:
 
 
 def test_a_larger_sample_begins_with_a_smaller_one() -> None:
-    listed = Listed(tuple(DRAWN.sample("test", 12, 3)))
+    listed = ListedQuestions(tuple(DRAWN.sample("test", 12, 3)))
     for source in (DRAWN, listed):
         texts = [one.text for one in source.sample("test", 8, 5)]
         assert [one.text for one in islice(source.sample("test", 12, 5), 8)] == texts
@@ -43,22 +43,24 @@ def test_a_larger_sample_begins_with_a_smaller_one() -> None:
 
 
 def test_where_a_file_names_no_part_its_text_says_which() -> None:
-    listed = Listed(tuple(Question(str(k), f"what is {k}?") for k in range(200)))
+    listed = ListedQuestions(tuple(Question(str(k), f"what is {k}?") for k in range(200)))
     sizes = {part: len(listed.sample(part, 200, 0)) for part in ("train", "calibrate", "test")}
     assert sum(sizes.values()) == 200
     assert 137 <= sizes["train"] <= 183  # of 160, four standard errors either way
     with pytest.raises(InputError, match="has none to test"):
-        Listed(tuple(listed.sample("train", 200, 0))).draw("test", np.random.default_rng(0))
+        ListedQuestions(tuple(listed.sample("train", 200, 0))).draw(
+            "test", np.random.default_rng(0)
+        )
 
 
 def test_questions_that_ask_the_same_are_in_one_part() -> None:
     one = Question("a", "what is 2?", ("2",), split="test")
     follows, other = replace(one, id="b", split=None), replace(one, id="c", gold=("3",), split=None)
-    listed = Listed((one, follows, replace(other, split="train")))
+    listed = ListedQuestions((one, follows, replace(other, split="train")))
     assert [each.id for each in listed.sample("test", 9, 0)] in (["a", "b"], ["b", "a"])
     assert [each.id for each in listed.sample("train", 9, 0)] == ["c"]
-    Listed((replace(one, choices=("2", "3")), replace(one, id="d", split="train")))
+    ListedQuestions((replace(one, choices=("2", "3")), replace(one, id="d", split="train")))
     with pytest.raises(
         InputError, match=r"^'d' is marked train and 'a', which asks the same, test"
     ):
-        Listed((one, replace(one, id="d", split="train")))
+        ListedQuestions((one, replace(one, id="d", split="train")))

@@ -13,7 +13,7 @@ from farthing.corl import checkpoint as folders
 from farthing.corl.evaluation import greedy
 from farthing.corl.pool import BUILT_IN, built_in
 from farthing.corl.population import graded
-from farthing.corl.session import Opened
+from farthing.corl.session import PoolSession
 from farthing.models.embedded import WEIGHTS
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def test_the_page_says_what_was_measured(name: str) -> None:
 def test_fresh_questions_are_answered_as_well_as_the_page_says(name: str) -> None:
     torch.set_num_threads(1)
     said = measured(name)
-    with Opened.of(folders.pool_of(None, name).pool) as opened:
+    with PoolSession.of(folders.pool_of(None, name).pool) as opened:
         questions = opened.pool.questions.sample("test", FRESH, 4_711)
         for mode in opened.modes:
             episodes = greedy(opened, questions, mode)

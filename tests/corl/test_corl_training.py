@@ -13,11 +13,11 @@ from safetensors.torch import load_file
 from farthing.corl import checkpoint as folders
 from farthing.corl import learner
 from farthing.corl.evaluation import greedy
-from farthing.corl.learner import Course, Update
+from farthing.corl.learner import TrainingSchedule, Update
 from farthing.corl.pool import read_pool
-from farthing.corl.questions import Listed
-from farthing.corl.session import Opened, load_voice
-from farthing.corl.training import Plan, train
+from farthing.corl.questions import ListedQuestions
+from farthing.corl.session import PoolSession, load_voice
+from farthing.corl.training import TrainingPlan, train
 from farthing.errors import InputError
 from farthing.lm.masked_ppo import Settings
 from farthing.models.prices import FREE, PriceTable, Rates, TokenPrice
@@ -28,8 +28,9 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
 
 
-PLAN = Plan(
-    course=Course(updates=3, prompts=4, rollouts=1), settings=Settings(advantage="gae", minibatch=4)
+PLAN = TrainingPlan(
+    course=TrainingSchedule(updates=3, prompts=4, rollouts=1),
+    settings=Settings(advantage="gae", minibatch=4),
 )
 
 
@@ -40,7 +41,7 @@ def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
     monkeypatch.setattr(learner, "EVERY_S", 0.0)
     plan = replace(
         PLAN,
-        course=Course(updates=3, prompts=4, rollouts=2),
+        course=TrainingSchedule(updates=3, prompts=4, rollouts=2),
         settings=Settings(minibatch=4, advantage=advantage),
     )
 
@@ -50,7 +51,7 @@ def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
 
     outs = tmp_path / "whole", tmp_path / "killed"
     for out, watch in ((outs[0], None), (outs[1], killed), (outs[1], None)):
-        with Opened.of(read_pool(pool_file)) as opened:
+        with PoolSession.of(read_pool(pool_file)) as opened:
             if watch is not None:
                 with pytest.raises(KeyboardInterrupt):
                     train(opened, plan, out, watch)
@@ -69,18 +70,18 @@ def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
 def test_it_learns_from_questions_to_train_alone(pool_file: Path, tmp_path: Path) -> None:
     """Where there are no others nothing is missing: to draw one of another part is an error."""
     pool = read_pool(pool_file)
-    assert isinstance(pool.questions, Listed)
+    assert isinstance(pool.questions, ListedQuestions)
     those = tuple(one for one in pool.questions.questions if one.split == "train")
     assert 0 < len(those) < len(pool.questions.questions)
-    with Opened.of(replace(pool, questions=Listed(those))) as opened:
-        log = train(opened, replace(PLAN, course=Course(1, 4, 1)), tmp_path / "made")
+    with PoolSession.of(replace(pool, questions=ListedQuestions(those))) as opened:
+        log = train(opened, replace(PLAN, course=TrainingSchedule(1, 4, 1)), tmp_path / "made")
     assert len(log.updates) == 1
 
 
 def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    with Opened.of(read_pool(pool_file)) as opened:
-        log = train(opened, replace(PLAN, course=Course(1, 4, 1)), out)
+    with PoolSession.of(read_pool(pool_file)) as opened:
+        log = train(opened, replace(PLAN, course=TrainingSchedule(1, 4, 1)), out)
         voice = opened.voice
     card = folders.read_card(out)
     assert card is not None
@@ -103,15 +104,15 @@ def test_a_controller_is_evaluated_under_the_hooks_that_it_learned_under(
 ) -> None:
     out = tmp_path / "made"
     bound = replace(read_pool(pool_file), hooks=("no-calls",))
-    with Opened.of(bound) as opened:
-        log = train(opened, replace(PLAN, course=Course(2, 8)), out)
+    with PoolSession.of(bound) as opened:
+        log = train(opened, replace(PLAN, course=TrainingSchedule(2, 8)), out)
     assert [one.call_ratio for one in log.updates] == [0.0, 0.0]
     card = folders.read_card(out)
     assert card is not None
     assert card.hooks == ("no-calls",)
     for name in (None, "two"):
         assert folders.pool_of(out, name).pool.hooks == ("no-calls",)
-    with Opened.of(folders.pool_of(out, None).pool) as opened:
+    with PoolSession.of(folders.pool_of(out, None).pool) as opened:
         always = replace(opened, voice=replace(opened.voice, network=calls("small")))
         questions = always.pool.questions.sample("test", 4, 0)
         assert not any(one.calls for one in greedy(always, questions, always.modes[0]))
@@ -123,7 +124,7 @@ def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) 
     def killed(_: Update) -> None:
         raise KeyboardInterrupt
 
-    with Opened.of(read_pool(pool_file)) as opened:
+    with PoolSession.of(read_pool(pool_file)) as opened:
         with pytest.raises(KeyboardInterrupt):
             train(opened, PLAN, tmp_path / "out", killed)
         with pytest.raises(InputError, match=r"begun with other settings \(seed\)"):
@@ -137,7 +138,7 @@ def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) 
         (replace(pool, models=replace(pool.models, prices=dearer)), "prices.large"),
     ):
         with (
-            Opened.of(other) as opened,
+            PoolSession.of(other) as opened,
             pytest.raises(InputError, match=rf"begun with other settings \({changed}\)"),
         ):
             train(opened, PLAN, tmp_path / "out")

@@ -17,23 +17,23 @@ from tiny_models import write_weights
 
 from farthing.corl import checkpoint as folders
 from farthing.corl import learner, training
-from farthing.corl import warm_start as warm
 from farthing.corl.base import Episode
-from farthing.corl.experts import Reply
-from farthing.corl.learner import Course, Update
+from farthing.corl.learner import TrainingSchedule, Update
 from farthing.corl.pool import read_pool
-from farthing.corl.rollouts import Sampling, rollouts
-from farthing.corl.session import Opened, chat_layout, load_voice
+from farthing.corl.rollouts import ExpertReply, RolloutSampling, rollouts
+from farthing.corl.session import PoolSession, chat_layout, load_voice
 from farthing.errors import InputError
 from farthing.lm import supervised
 from farthing.lm.masked_ppo import Settings
-from farthing.lm.supervised import BUCKET, Progress
+from farthing.lm.supervised import BUCKET, TrainingProgress
 from farthing.lm.symbols import decode
 from farthing.models.local import LocalSettings
 from farthing.models.prices import FREE, PriceTable
 from farthing.tasks.base import Question
 
-PLAN = warm.Plan(lora=2, questions=12, course=replace(warm.COURSE, steps=2 * BUCKET, batch=4))
+PLAN = training.WarmStartPlan(
+    lora=2, questions=12, course=replace(training.COURSE, steps=2 * BUCKET, batch=4)
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,12 @@ class Known:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
         self.asked += calls
         return [
-            Reply("", 9, error="gone") if name == "large" and text[0] == "b" else Reply("3", 5)
+            ExpertReply("", 9, error="gone")
+            if name == "large" and text[0] == "b"
+            else ExpertReply("3", 5)
             for name, text in calls
         ]
 
@@ -62,7 +64,7 @@ QUESTIONS = [
 ]
 
 
-def known(opened: Opened) -> Opened:
+def known(opened: PoolSession) -> PoolSession:
     experts: Any = Known()
     return replace(opened, experts=experts)
 
@@ -72,8 +74,8 @@ def said(episode: Episode) -> str:
 
 
 def test_there_is_an_episode_for_each_question_and_each_way(pool_file: Path) -> None:
-    with Opened.of(read_pool(pool_file)) as opened:
-        found = warm.episodes(known(opened), QUESTIONS, seed=0)
+    with PoolSession.of(read_pool(pool_file)) as opened:
+        found = training.demonstrations(known(opened), QUESTIONS, seed=0)
     by_small = "<call>small</call><reply>3</reply><answer>3</answer>"
     by_large = "<call>large</call><reply>3</reply><answer>3</answer>"
     assert [(one.question, said(one)) for one in found] == [
@@ -90,8 +92,8 @@ def test_there_is_an_episode_for_each_question_and_each_way(pool_file: Path) -> 
 
 def test_nothing_tells_it_when_to_call(pool_file: Path) -> None:
     many = [Question(str(k), "a=4;a?", ("4",)) for k in range(400)]
-    with Opened.of(read_pool(pool_file)) as opened:
-        found = warm.episodes(known(opened), many, seed=1)
+    with PoolSession.of(read_pool(pool_file)) as opened:
+        found = training.demonstrations(known(opened), many, seed=1)
     counts = Counter((said(one)[:11], one.mode.name) for one in found)
     assert len(counts) == 6
     assert max(counts.values()) - min(counts.values()) < 80  # 200 each, 10 either way
@@ -99,15 +101,15 @@ def test_nothing_tells_it_when_to_call(pool_file: Path) -> None:
 
 def test_what_it_reads_is_what_an_episode_gives_it(pool_file: Path) -> None:
     """The same turns, written by a network in a roll-out, have the same tokens and contexts."""
-    with Opened.of(read_pool(pool_file)) as pool:
+    with PoolSession.of(read_pool(pool_file)) as pool:
         opened = known(pool)
-        for one in warm.episodes(opened, QUESTIONS[:1], seed=0):
-            [example] = warm.examples_of(opened, [one])
+        for one in training.demonstrations(opened, QUESTIONS[:1], seed=0):
+            [example] = training.examples_of(opened, [one])
             turns = iter([s.text for s in one.segments if s.author == "controller"])
             script = Script(lambda _, turns=turns: next(turns))  # type: ignore[misc]
             voice = replace(opened.voice, network=script, max_tokens=20)
             asked = [(one.question, one.mode)]
-            generator, greedily = np.random.default_rng(0), Sampling(temperature=0.0)
+            generator, greedily = np.random.default_rng(0), RolloutSampling(temperature=0.0)
             [played] = rollouts(voice, opened.rules, asked, opened.experts, generator, greedily)
             assert (said(played), played.calls) == (said(one), one.calls)
             assert script.seen[0] == example.prompt
@@ -125,15 +127,15 @@ def test_in_the_compact_style_a_conversation_is_a_line_a_message(
     pool_file: Path, tmp_path: Path
 ) -> None:
     weights = write_weights(tmp_path / "llama")
-    with Opened.of(read_pool(pool_file)) as opened:
-        assert warm._compact(opened) is opened, "an embedded model reads no lines"
+    with PoolSession.of(read_pool(pool_file)) as opened:
+        assert training._compact(opened) is opened, "an embedded model reads no lines"
         voice, tokenizer = load_voice(weights, FREE, 9)
         chatty = replace(opened, voice=voice, tokenizer=tokenizer)
         plain = replace(chatty, pool=replace(opened.pool, style="plain"))
         before = tokenizer.chat_template
-        warm._compact(plain)
+        training._compact(plain)
         assert tokenizer.chat_template == before, "other styles keep the model's own"
-        layout = warm._compact(chatty).voice.layout
+        layout = training._compact(chatty).voice.layout
     assert (layout.before_reply, layout.after_reply) == ("\n", "\n")
     assert chat_layout(tokenizer, weights).before_reply == "\n"
 
@@ -145,20 +147,20 @@ def test_it_goes_on_after_a_kill_as_if_there_was_none(
     monkeypatch.setattr(supervised, "EVERY_S", 0.0)
     plan = replace(PLAN, lora=lora)
 
-    def killed(done: Progress) -> None:
+    def killed(done: TrainingProgress) -> None:
         if done.step == BUCKET:
             raise KeyboardInterrupt
 
     outs = tmp_path / "whole", tmp_path / "killed"
     for out, watch in ((outs[0], None), (outs[1], killed), (outs[1], None)):
-        with Opened.of(read_pool(pool_file)) as opened:
+        with PoolSession.of(read_pool(pool_file)) as opened:
             if watch is None:
-                assert warm.warm(opened, plan, out).step == 2 * BUCKET
+                assert training.warm_start(opened, plan, out).step == 2 * BUCKET
                 continue
             with pytest.raises(KeyboardInterrupt):
-                warm.warm(opened, plan, out, watch)
+                training.warm_start(opened, plan, out, watch)
             with pytest.raises(InputError, match=r"begun with other settings \(seed\)"):
-                warm.warm(opened, replace(plan, seed=9), out)
+                training.warm_start(opened, replace(plan, seed=9), out)
     file = "adapter_model.safetensors" if lora else "model.safetensors"
     whole, again = (load_file(out / file) for out in outs)
     assert whole.keys() == again.keys()
@@ -169,21 +171,21 @@ def test_it_goes_on_after_a_kill_as_if_there_was_none(
 def test_it_learns_to_speak(pool_file: Path, tmp_path: Path) -> None:
     losses: list[float] = []
     course = replace(PLAN.course, steps=12 * BUCKET, adam=0.02)
-    with Opened.of(read_pool(pool_file)) as opened:
+    with PoolSession.of(read_pool(pool_file)) as opened:
         plan = replace(PLAN, lora=0, course=course)
-        warm.warm(opened, plan, tmp_path / "warm", lambda done: losses.append(done.loss))
+        training.warm_start(opened, plan, tmp_path / "warm", lambda done: losses.append(done.loss))
     assert losses[-1] < 0.5 * losses[0]
 
 
 @pytest.fixture(scope="module")
 def taught(pool_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("taught") / "warm"
-    with Opened.of(read_pool(pool_file)) as opened:
-        warm.warm(opened, PLAN, out)
+    with PoolSession.of(read_pool(pool_file)) as opened:
+        training.warm_start(opened, PLAN, out)
     return out
 
 
-def sampled(opened: Opened) -> list[Any]:
+def sampled(opened: PoolSession) -> list[Any]:
     """Return the tokens of some episodes, with their probabilities."""
     asked = [(one.text, opened.modes[0]) for one in opened.pool.questions.sample("test", 12, 0)]
     generator = np.random.default_rng(0)
@@ -195,8 +197,8 @@ def test_its_folder_holds_the_adapter_alone_and_plays_the_same_episodes(
     pool_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "warm"
-    with Opened.of(read_pool(pool_file)) as opened:
-        warm.warm(opened, PLAN, out)
+    with PoolSession.of(read_pool(pool_file)) as opened:
+        training.warm_start(opened, PLAN, out)
         here = sampled(opened)
         before = sampled(replace(opened, voice=load_voice(opened.pool.weights(), FREE, 12)[0]))
     assert here != before
@@ -209,7 +211,7 @@ def test_its_folder_holds_the_adapter_alone_and_plays_the_same_episodes(
     assert config["base_model_name_or_path"] == str(pool_file.parent / "controller")
     found = folders.pool_of(out, None)
     assert (found.pool.name, found.card and found.card.updates) == (str(pool_file), [])
-    with Opened.of(found.pool) as opened:
+    with PoolSession.of(found.pool) as opened:
         assert sampled(opened) == here
     LocalSettings(model="writer", path=str(out)).open(PriceTable())
 
@@ -218,7 +220,9 @@ def test_reinforcement_goes_on_from_an_adapter_and_writes_one(
     pool_file: Path, taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learner, "EVERY_S", 0.0)
-    plan = training.Plan(course=Course(3, 4), settings=Settings(minibatch=4, actor_rate=0.01))
+    plan = training.TrainingPlan(
+        course=TrainingSchedule(3, 4), settings=Settings(minibatch=4, actor_rate=0.01)
+    )
 
     def killed(update: Update) -> None:
         if update.update == 2:
@@ -226,7 +230,7 @@ def test_reinforcement_goes_on_from_an_adapter_and_writes_one(
 
     outs = tmp_path / "whole", tmp_path / "killed"
     for out, watch in ((outs[0], None), (outs[1], killed), (outs[1], None)):
-        with Opened.of(folders.pool_to_train(str(pool_file), taught, None)) as opened:
+        with PoolSession.of(folders.pool_to_train(str(pool_file), taught, None)) as opened:
             if watch is None:
                 log = training.train(opened, plan, out)
                 assert abs(log.updates[0].kl) < 1e-5, "the reference is what it began as"
@@ -248,8 +252,8 @@ def test_reinforcement_goes_on_from_an_adapter_and_writes_one(
 def test_an_adapter_is_taught_further_and_none_is_put_on_it(
     pool_file: Path, taught: Path, tmp_path: Path
 ) -> None:
-    with Opened.of(read_pool(pool_file).speaking(taught)) as opened:
-        warm.warm(opened, PLAN, tmp_path / "more")
+    with PoolSession.of(read_pool(pool_file).speaking(taught)) as opened:
+        training.warm_start(opened, PLAN, tmp_path / "more")
     first, more = (
         load_file(out / "adapter_model.safetensors") for out in (taught, tmp_path / "more")
     )
@@ -258,10 +262,10 @@ def test_an_adapter_is_taught_further_and_none_is_put_on_it(
 
 
 def test_without_accepted_answers_or_replies_there_is_nothing_to_learn(pool_file: Path) -> None:
-    with Opened.of(read_pool(pool_file)) as opened:
+    with PoolSession.of(read_pool(pool_file)) as opened:
         alone = replace(opened, rules=replace(opened.rules, most_turns=1))
         with pytest.raises(InputError, match="no question has an accepted answer"):
-            warm.episodes(known(alone), QUESTIONS[2:], seed=0)
-        assert len(warm.episodes(known(alone), QUESTIONS[:2], seed=0)) == 2
+            training.demonstrations(known(alone), QUESTIONS[2:], seed=0)
+        assert len(training.demonstrations(known(alone), QUESTIONS[:2], seed=0)) == 2
         with pytest.raises(InputError, match="'large' failed on every question: gone"):
-            warm.episodes(known(opened), QUESTIONS[1:2], seed=0)
+            training.demonstrations(known(opened), QUESTIONS[1:2], seed=0)

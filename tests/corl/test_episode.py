@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.corl.base import Expert, MadeCall, Mode
-from farthing.corl.episode import Play, Rules, Written, begin
+from farthing.corl.episode import ControllerTurn, Play, Rules, begin
 from farthing.errors import InputError
 
 RULES = Rules((Expert("small"), Expert("large")), "plain", most_turns=3)
@@ -29,23 +29,23 @@ def last(play: Play) -> str:
 
 
 def test_an_answer_ends_it() -> None:
-    play = start().wrote(Written("<answer>4</answer>", 3))
+    play = start().wrote(ControllerTurn("<answer>4</answer>", 3))
     episode = play.episode()
     assert (episode.answer, episode.ended_by, episode.turns) == ("4", "answer", 1)
     assert (episode.cost_nano, episode.own_nano, episode.over_budget) == (3, 3, False)
 
 
 def test_a_call_asks_the_episode_s_question_or_one_of_its_own() -> None:
-    assert start().wrote(Written("<call>small</call>")).asks == "2 + 2?"
-    assert start().wrote(Written("<call>small: 1 + 1?</call>")).asks == "1 + 1?"
+    assert start().wrote(ControllerTurn("<call>small</call>")).asks == "2 + 2?"
+    assert start().wrote(ControllerTurn("<call>small: 1 + 1?</call>")).asks == "1 + 1?"
 
 
 def test_the_reply_is_the_environment_s_and_everything_is_paid() -> None:
-    play = start().wrote(Written("<call>large</call>", 3))
+    play = start().wrote(ControllerTurn("<call>large</call>", 3))
     play = play.heard("It is <answer>4</answer>", call(play, cost=9))
     assert last(play) == "<reply>It is 4</reply>"
     assert [message.role for message in play.messages] == ["user", "assistant", "user"]
-    episode = play.wrote(Written("<answer>4</answer>", 2)).episode()
+    episode = play.wrote(ControllerTurn("<answer>4</answer>", 2)).episode()
     assert (episode.cost_nano, episode.own_nano, episode.over_budget) == (14, 5, True)
     assert [one.expert for one in episode.calls] == ["large"]
 
@@ -62,17 +62,17 @@ def test_the_reply_is_the_environment_s_and_everything_is_paid() -> None:
     ],
 )
 def test_what_is_malformed_is_answered_and_counted(text: str, said: str) -> None:
-    play = start().wrote(Written(text, 1))
+    play = start().wrote(ControllerTurn(text, 1))
     assert said in last(play)
     assert play.malformed == 1
     assert play.asked is None
-    again = play.wrote(Written(text, 1)).wrote(Written(text, 1)).episode()
+    again = play.wrote(ControllerTurn(text, 1)).wrote(ControllerTurn(text, 1)).episode()
     assert (again.malformed, again.ended_by, again.answer) == (3, "turns", None)
     assert again.segments[-1].author == "controller"
 
 
 def test_a_failed_call_is_data_and_a_message() -> None:
-    play = start().wrote(Written("<call>small</call>"))
+    play = start().wrote(ControllerTurn("<call>small</call>"))
     play = play.heard("", call(play, "", 4, error="timeout"))
     assert last(play) == "<reply>!The call of small failed.</reply>"
     assert play.calls[0].error == "timeout"
@@ -80,7 +80,7 @@ def test_a_failed_call_is_data_and_a_message() -> None:
 
 
 def test_a_reply_of_nothing_is_said_to_be_one() -> None:
-    play = start().wrote(Written("<call>small</call>"))
+    play = start().wrote(ControllerTurn("<call>small</call>"))
     assert (
         last(play.heard(" <answer></answer>! ", call(play)))
         == "<reply>!small said nothing.</reply>"
@@ -88,7 +88,7 @@ def test_a_reply_of_nothing_is_said_to_be_one() -> None:
 
 
 def test_a_refused_call_costs_nothing_and_is_counted() -> None:
-    play = start().wrote(Written("<call>large</call>", 1)).refuse()
+    play = start().wrote(ControllerTurn("<call>large</call>", 1)).refuse()
     assert "cannot pay for large" in last(play)
     episode = play.stop("budget").episode()
     assert (episode.refused, episode.calls, episode.cost_nano) == (1, (), 1)
@@ -96,14 +96,16 @@ def test_a_refused_call_costs_nothing_and_is_counted() -> None:
 
 def test_the_last_turn_calls_nobody() -> None:
     rules = Rules(RULES.experts, most_turns=1)
-    play = start(rules).wrote(Written("<call>large</call>"))
+    play = start(rules).wrote(ControllerTurn("<call>large</call>"))
     assert play.asked is None
     assert play.episode().ended_by == "turns"
 
 
 def test_brief_messages_for_models_of_few_symbols() -> None:
     rules = Rules(RULES.experts, "compact")
-    assert last(start(rules).wrote(Written("<call>tiny</call>"))) == "<reply>!unknown</reply>"
+    assert (
+        last(start(rules).wrote(ControllerTurn("<call>tiny</call>"))) == "<reply>!unknown</reply>"
+    )
 
 
 def test_steps_out_of_turn_are_refused() -> None:
@@ -117,9 +119,9 @@ def test_steps_out_of_turn_are_refused() -> None:
     with pytest.raises(ValueError, match="not ended"):
         play.episode()
     with pytest.raises(ValueError, match="not the controller's turn"):
-        play.wrote(Written("<call>small</call>")).wrote(Written("<answer>4</answer>"))
+        play.wrote(ControllerTurn("<call>small</call>")).wrote(ControllerTurn("<answer>4</answer>"))
     with pytest.raises(ValueError, match="not the controller's turn"):
-        play.wrote(Written("<answer>4</answer>")).wrote(Written("<answer>4</answer>"))
+        play.wrote(ControllerTurn("<answer>4</answer>")).wrote(ControllerTurn("<answer>4</answer>"))
 
 
 def test_rules_are_checked() -> None:
@@ -146,7 +148,7 @@ def test_whatever_is_written_an_episode_is_sound(steps: list[tuple[str, str, str
     for text, reply, what in steps:
         if play.over:
             break
-        play = play.wrote(Written(text, 2))
+        play = play.wrote(ControllerTurn(text, 2))
         if play.asked is not None and what == "refuse":
             play = play.refuse()
         elif play.asked is not None:

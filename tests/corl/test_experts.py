@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from farthing.corl.experts import FrozenExperts, Reply
+from farthing.corl.rollouts import ExpertReply, FrozenExperts
 from farthing.errors import BadRequestError
 from farthing.models.base import Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
@@ -40,7 +40,7 @@ def test_replies_go_to_whom_they_belong_and_each_question_is_asked_once() -> Non
 def test_a_known_reply_costs_what_it_cost() -> None:
     with FrozenExperts({"small": model()}) as experts:
         first, second = experts.ask([("small", "a")]), experts.ask([("small", "a")])
-    assert first == second == [Reply("small says A", (1 + 2 * 3) * NANO, Usage(1, 3))]
+    assert first == second == [ExpertReply("small says A", (1 + 2 * 3) * NANO, Usage(1, 3))]
 
 
 def test_the_controller_is_shown_what_it_is_to_see() -> None:

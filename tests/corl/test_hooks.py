@@ -14,9 +14,9 @@ from farthing.corl.base import Episode, Segment
 from farthing.corl.hooks import LogitsHook, ThinkingLimit, no_calls
 from farthing.corl.rollouts import Sampler, Voice, rollouts
 from farthing.corl.trajectory import trajectory
-from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
+from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
+from farthing.lm.networks import Size, network
 from farthing.lm.symbols import NUMBERS, decode, encode
-from farthing.lm.tiny import Size, network
 from farthing.models.generation import Context
 
 ASKED = [(text, mode) for text in ("a=4;a?", "a=4;b=a+1;b?") for mode in (LOW, HIGH)] * 4
@@ -48,7 +48,7 @@ def play(speaker: Voice, sampler: Sampler = rollouts) -> list[Episode]:
     return sampler(speaker, RULES, ASKED, Perfect(PRICES), np.random.default_rng(0))
 
 
-def update(speaker: Voice, episodes: Sequence[Episode], settings: Settings) -> Figures:
+def update(speaker: Voice, episodes: Sequence[Episode], settings: Settings) -> UpdateFigures:
     """Learn from episodes, under the hooks of a voice."""
     made = [trajectory(one, 0.0, speaker.encode, speaker.layout) for one in episodes]
     parts = [
@@ -56,7 +56,7 @@ def update(speaker: Voice, episodes: Sequence[Episode], settings: Settings) -> F
         for one in made
     ]
     reward = np.linspace(0.0, 1.0, len(made))
-    batch = Batch.of(parts, reward, [at // 4 for at in range(len(made))])
+    batch = EpisodeBatch.of(parts, reward, [at // 4 for at in range(len(made))])
     learners = Learners.of(speaker.network, settings, speaker.hooks)
     return MaskedTrainer(learners, settings).update(batch, 1.0, np.random.default_rng(0))
 

@@ -12,20 +12,17 @@ import torch
 from tiny_controllers import HIGH, LOW, RULES, Perfect, Script, voice
 
 from farthing.corl import learner
-from farthing.corl.allocations import Prompts, even, uncertain
+from farthing.corl.allocations import DUET, PromptBatch, even, knapsack, uncertain
 from farthing.corl.base import Episode, Mode
-from farthing.corl.duet import DUET
-from farthing.corl.episode import Rules, Written, begin
-from farthing.corl.experts import Experts
-from farthing.corl.knapsack import knapsack
-from farthing.corl.learner import Course, Lesson, Log, Update, learn
-from farthing.corl.rollouts import Asked, Sampling, Voice, rollouts
+from farthing.corl.episode import ControllerTurn, Rules, begin
+from farthing.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Update, learn
+from farthing.corl.rollouts import Asked, Experts, RolloutSampling, Voice, rollouts
 from farthing.lm.masked_ppo import MaskedTrainer, Settings
-from farthing.lm.supervised import Course as Lessons
+from farthing.lm.networks import Size, network
 from farthing.lm.supervised import Example, train
+from farthing.lm.supervised import TrainingCourse as Lessons
 from farthing.lm.symbols import encode
-from farthing.lm.tiny import Size, network
-from farthing.rl.collapse import Prices
+from farthing.rl.collapse import CallPrices
 from farthing.rl.episode_rewards import ROUTER_R1, Outcomes
 from farthing.tasks.arithmetic import ARITHMETIC, Recipe, draw_of
 from farthing.tasks.base import Question
@@ -39,8 +36,8 @@ def question(generator: np.random.Generator) -> Question:
     return next(draw_of("train", [Recipe("sums", 1, 0)], generator)).question()
 
 
-def lesson(net: Any, **changed: Any) -> Lesson:
-    made = Lesson(voice(net), RULES, (LOW, HIGH), Perfect(PRICES), ARITHMETIC, question)
+def lesson(net: Any, **changed: Any) -> TrainingTask:
+    made = TrainingTask(voice(net), RULES, (LOW, HIGH), Perfect(PRICES), ARITHMETIC, question)
     return replace(made, **changed)
 
 
@@ -48,7 +45,7 @@ def tiny(seed: int = 1) -> Any:
     return network(Size(1, 16), seed)
 
 
-def told(log: Log) -> list[Update]:
+def told(log: TrainingLog) -> list[Update]:
     """Return the lines of a log but for what a clock says."""
     return [replace(one, seconds=0.0) for one in log.updates]
 
@@ -83,7 +80,7 @@ def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    course = Course(updates=4, prompts=6, rollouts=rollouts_each, warm=0.3)
+    course = TrainingSchedule(updates=4, prompts=6, rollouts=rollouts_each, warm=0.3)
     whole, other = tiny(), tiny()
     expected = learn(lesson(whole, **changed), course, settings, seed=3)
 
@@ -126,9 +123,9 @@ def test_a_budget_below_any_price_is_named_when_nobody_calls(tmp_path: Path) -> 
 
     broke = (Mode("low", 100), Mode("high", 200))
     taught = lesson(
-        tiny(), modes=broke, sampler=mute, prices=Prices(700, {"low": 100, "high": 200})
+        tiny(), modes=broke, sampler=mute, prices=CallPrices(700, {"low": 100, "high": 200})
     )
-    course = Course(updates=30, prompts=2, rollouts=1)
+    course = TrainingSchedule(updates=30, prompts=2, rollouts=1)
     log = learn(taught, course, QUICK, seed=0, folder=tmp_path / "kept")
     assert len(log.updates) == 20
     assert log.stopped == (
@@ -148,7 +145,7 @@ def scripted(turns: dict[str, str]) -> Any:
     ) -> list[Episode]:
         script = Script(lambda text: _next(turns, text))
         return rollouts(replace(speaker, network=script), rules, asked, experts, generator,
-                        Sampling(temperature=0.0))  # fmt: skip
+                        RolloutSampling(temperature=0.0))  # fmt: skip
 
     return play
 
@@ -175,12 +172,12 @@ def test_plug_ins_are_called_with_what_they_promise() -> None:
         seen["draw"].append(generator)
         return question(generator)
 
-    def allocated(prompts: Prompts, of: int) -> IntArray:
+    def allocated(prompts: PromptBatch, of: int) -> IntArray:
         seen["allocation"].append((len(prompts), of, prompts.chance))
         return np.array([5, 0, 2, 3, 0])
 
     taught = lesson(tiny(), sampler=sampled, reward=rewarded, draw=drawn, allocation=allocated)
-    log = learn(taught, Course(updates=2, prompts=5, rollouts=2), QUICK, seed=0)
+    log = learn(taught, TrainingSchedule(updates=2, prompts=5, rollouts=2), QUICK, seed=0)
 
     [generator] = {id(one) for one in seen["draw"]}
     assert len(seen["draw"]) == 10
@@ -220,7 +217,7 @@ def test_prompts_whose_outcome_is_open_get_more_episodes() -> None:
     for allocation in (even, uncertain):
         shares.clear()
         taught = lesson(tiny(), sampler=noted, reward=open_in_high, allocation=allocation)
-        learn(taught, Course(updates=4, prompts=10, rollouts=4), QUICK, seed=0)
+        learn(taught, TrainingSchedule(updates=4, prompts=10, rollouts=4), QUICK, seed=0)
         assert [n for n, _ in shares] == [40] * 4
         assert shares[0][1] == 1.0, "nothing is known yet"
         ratios = [ratio for _, ratio in shares[1:]]
@@ -249,13 +246,13 @@ def test_of_each_prompt_is_expected_what_its_kind_earned_and_took_before(
         written.append(np.array([sum(len(s.ids) for s in one.segments) for one in made]))
         return made
 
-    def shared(prompts: Prompts, episodes: int) -> IntArray:
+    def shared(prompts: PromptBatch, episodes: int) -> IntArray:
         lengths.append(prompts.length.repeat(4))
         return even(prompts, episodes)
 
     taught = lesson(tiny(), sampler=sampled, reward=open_in_high, allocation=shared)
     settings = replace(QUICK, advantage="shrunk")
-    learn(taught, Course(updates=2, prompts=6, rollouts=4), settings, seed=0)
+    learn(taught, TrainingSchedule(updates=2, prompts=6, rollouts=4), settings, seed=0)
     (nothing, reward), (expected, _) = seen
     assert not nothing.any()
     assert (lengths[0] == 1.0).all()
@@ -276,7 +273,7 @@ def test_knapsack_and_duet_leave_alone_what_is_certain() -> None:
             return rollouts(*given)
 
         taught = lesson(tiny(), sampler=noted, reward=open_in_high, allocation=allocation)
-        learn(taught, Course(updates=6, prompts=10, rollouts=4), QUICK, seed=0)
+        learn(taught, TrainingSchedule(updates=6, prompts=10, rollouts=4), QUICK, seed=0)
         of_high = [some.count(HIGH) / len(some) for some in modes]
         assert np.mean(of_high[3:]) > 0.6
         assert allocation is DUET or [len(some) for some in modes] == [40] * 6
@@ -290,7 +287,10 @@ def test_hooks_change_what_is_sampled() -> None:
 
     speaker = voice(tiny(), hooks=(only_pad,))
     log = learn(
-        lesson(tiny(), voice=speaker), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0
+        lesson(tiny(), voice=speaker),
+        TrainingSchedule(updates=1, prompts=2, rollouts=1),
+        QUICK,
+        seed=0,
     )
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
 
@@ -308,7 +308,7 @@ def test_modes_are_drawn_for_each_prompt_and_all_come() -> None:
     three = (LOW, Mode("medium", 5_000), HIGH)
     log = learn(
         lesson(tiny(), modes=three, sampler=sampled),
-        Course(updates=1, prompts=120, rollouts=1),
+        TrainingSchedule(updates=1, prompts=120, rollouts=1),
         QUICK,
         seed=1,
     )
@@ -321,7 +321,9 @@ def test_the_figures_of_an_update_are_those_of_its_episodes() -> None:
     sampler = scripted({"low": "<call>sums</call>", "high": "<call>large</call>"})
     broke = replace(HIGH, budget_nano=30_000)  # no room for the controller's own words
     taught = lesson(tiny(), sampler=sampler, modes=(LOW, broke))
-    [one] = learn(taught, Course(updates=1, prompts=40, rollouts=1), QUICK, seed=0).updates
+    [one] = learn(
+        taught, TrainingSchedule(updates=1, prompts=40, rollouts=1), QUICK, seed=0
+    ).updates
     share = one.call_ratio
     assert 0.2 < share < 0.8
     assert one.calls == share
@@ -336,7 +338,7 @@ def test_the_figures_of_an_update_are_those_of_its_episodes() -> None:
 
 def answered(text: str, known: Sequence[float]) -> Episode:
     play = begin(RULES, "a=4;a?", LOW)
-    return play.wrote(Written(text, 1, tuple(encode(text)), tuple(known))).episode()
+    return play.wrote(ControllerTurn(text, 1, tuple(encode(text)), tuple(known))).episode()
 
 
 def test_a_sampler_that_does_not_say_how_likely_it_was_is_refused() -> None:
@@ -345,7 +347,10 @@ def test_a_sampler_that_does_not_say_how_likely_it_was_is_refused() -> None:
 
     with pytest.raises(ValueError, match="log-probabilities"):
         learn(
-            lesson(tiny(), sampler=silent), Course(updates=1, prompts=2, rollouts=1), QUICK, seed=0
+            lesson(tiny(), sampler=silent),
+            TrainingSchedule(updates=1, prompts=2, rollouts=1),
+            QUICK,
+            seed=0,
         )
 
 
@@ -382,7 +387,7 @@ def test_a_controller_learns_to_call_whom_it_pays_to_call(settings: Settings, ea
     net = warm(network(Size(1, 32), 1))
     rules = replace(RULES, experts=RULES.experts[:1], most_turns=2)
     taught = lesson(net, rules=rules, modes=(HIGH,))
-    course = Course(updates=30, prompts=64 // each, rollouts=each)
+    course = TrainingSchedule(updates=30, prompts=64 // each, rollouts=each)
     log = learn(taught, course, settings, seed=0)
     reward, calls = (
         np.array([getattr(one, name) for one in log.updates]) for name in ("reward", "call_ratio")

@@ -15,7 +15,7 @@ from farthing.corl.optimum import (
     rewards,
     simple_ways,
 )
-from farthing.corl.plan import Plan, Played, Population, plans, play
+from farthing.corl.plan import ExpertPlan, PlayedPlans, Population, plans, play
 from farthing.errors import InputError
 
 
@@ -62,7 +62,7 @@ def taken(votes: list[int], rule: str) -> int:
     return max(range(len(votes)), key=lambda i: (count[votes[i]], i))
 
 
-def right(of: Population, plan: Plan, i: int) -> float:
+def right(of: Population, plan: ExpertPlan, i: int) -> float:
     if not plan.asked:
         return float(of.own_right[i])
     if of.answer is not None:
@@ -78,14 +78,14 @@ def right(of: Population, plan: Plan, i: int) -> float:
     return total
 
 
-def cost(of: Population, plan: Plan, i: int) -> int:
+def cost(of: Population, plan: ExpertPlan, i: int) -> int:
     if not plan.asked:
         return int(of.own_nano[i])
     own = len(plan.asked) * of.calling_nano[i] + of.passing_nano[i]
     return int(own + sum(of.cost_nano[k, i] for k in plan.asked))
 
 
-def reward(of: Population, plan: Plan, cell: int, budget: int) -> float:
+def reward(of: Population, plan: ExpertPlan, cell: int, budget: int) -> float:
     at = np.flatnonzero(of.cell == cell).tolist()
     earned = [right(of, plan, i) * (cost(of, plan, i) <= budget) for i in at]
     return float(np.average(earned, weights=of.weight[at]))
@@ -94,7 +94,7 @@ def reward(of: Population, plan: Plan, cell: int, budget: int) -> float:
 POPULATIONS = [cells(0), cells(1, wrong=9), cells(2, 2), cells(3, 1, 2), questions(4), questions(5)]
 
 
-def everything(of: Population) -> Played:
+def everything(of: Population) -> PlayedPlans:
     return play(of, plans(len(of.names), 3))
 
 
@@ -102,8 +102,8 @@ def test_every_order_of_every_choice_is_a_plan() -> None:
     found = plans(3, 3)
     assert len(found) == len(set(found)) == 1 + 3 + 6 + 6 + 6
     assert all(plan.rule == "last" for plan in found if len(plan.asked) < 3)
-    assert Plan((2, 0, 1), "majority").named("sml") == "majority of l, then s, then m"
-    assert Plan().named("sml") == "alone"
+    assert ExpertPlan((2, 0, 1), "majority").named("sml") == "majority of l, then s, then m"
+    assert ExpertPlan().named("sml") == "alone"
 
 
 @pytest.mark.parametrize("of", POPULATIONS)
@@ -158,7 +158,7 @@ def test_an_outcome_is_the_mean_over_questions(of: Population) -> None:
 def test_a_majority_of_equals_is_better_than_each() -> None:
     one = cells(0, 3, 1, wrong=9)
     even = Population(**{**vars(one), "right": np.full((3, 1), 0.6)})
-    [single, three] = play(even, [Plan((0,)), Plan((0, 1, 2), "majority")]).right[:, 0]
+    [single, three] = play(even, [ExpertPlan((0,)), ExpertPlan((0, 1, 2), "majority")]).right[:, 0]
     assert single == 0.6
     # Two or three right; or one right and two wrong that differ, and the right one was the last.
     assert three == pytest.approx(0.6**3 + 3 * 0.6**2 * 0.4 + 0.6 * 0.4**2 * 8 / 9)
@@ -189,7 +189,7 @@ def test_of_experts_that_are_as_often_right_the_cheaper_is_the_best() -> None:
     found = baselines(played, 30)
     assert found["always best"] == found[of.names[1]] != found[of.names[0]]
     [chosen] = best(played, 30)
-    assert played.plans[chosen] == Plan((1,))
+    assert played.plans[chosen] == ExpertPlan((1,))
 
 
 def graded() -> Population:
@@ -221,7 +221,7 @@ def test_modes_make_the_best_plans_rise_in_cost_and_calls() -> None:
     assert found[0].reward > alone.reward
 
 
-def slow_modes(played: Played) -> float:
+def slow_modes(played: PlayedPlans) -> float:
     """Return the largest smallest gain of three rising budgets, by trying all of them."""
     costs = sorted(set(played.cost_nano.ravel().tolist()))
     tried = []

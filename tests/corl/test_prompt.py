@@ -3,7 +3,7 @@
 import pytest
 
 from farthing.corl.base import Expert, Mode, Segment
-from farthing.corl.prompt import STYLES, conversation, prompt
+from farthing.corl.syntax import STYLES, conversation, prompt
 from farthing.errors import InputError
 from farthing.models.base import Message
 from farthing.traces.trace_kind import CONTROLLER

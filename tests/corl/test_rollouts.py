@@ -9,17 +9,17 @@ from tiny_controllers import HIGH, LOW, PRICE, RULES, Perfect, Script, voice
 
 from farthing import plugins
 from farthing.corl.base import Episode, Mode
-from farthing.corl.rollouts import Asked, Sampling, Voice, rollouts
+from farthing.corl.rollouts import Asked, RolloutSampling, Voice, rollouts
 from farthing.corl.trajectory import Layout, trajectory
+from farthing.lm.networks import Size, network
 from farthing.lm.symbols import NUMBERS, encode
-from farthing.lm.tiny import Size, network
 from farthing.models.base import Usage
 from farthing.models.generation import Context
 from farthing.tasks.arithmetic import solve
 
 QUESTIONS = ["a=4;a?", "a=4;b=a+1;b?", "c=7;b=c*3;c?", "j=0;j?", "a=1;b=2;c=3;d=4;d?"]
 ASKED: list[Asked] = [(text, mode) for text in QUESTIONS for mode in (LOW, HIGH)]
-GREEDY = Sampling(temperature=0.0)
+GREEDY = RolloutSampling(temperature=0.0)
 PRICES = {"small": 700, "large": 30_000}
 
 
@@ -27,7 +27,7 @@ def play(
     speaker: Voice,
     asked: list[Asked],
     experts: Perfect,
-    sampling: Sampling = GREEDY,
+    sampling: RolloutSampling = GREEDY,
     seed: int = 0,
 ) -> list[Episode]:
     return rollouts(speaker, RULES, asked, experts, np.random.default_rng(seed), sampling)
@@ -114,7 +114,7 @@ def tags(logits: Any, contexts: Sequence[Context]) -> Any:
 def test_the_ids_of_an_episode_are_what_the_network_was_given(layout: Layout) -> None:
     seen: list[list[int]] = []
     speaker = voice(Recorded(chatty(1), seen), layout=layout, hooks=(tags,))
-    episodes = play(speaker, ASKED * 3, Perfect(PRICES), Sampling())
+    episodes = play(speaker, ASKED * 3, Perfect(PRICES), RolloutSampling())
     assert {e.ended_by for e in episodes} == {"answer", "turns"}
     assert any(e.calls for e in episodes)
     assert any(e.malformed for e in episodes)
@@ -204,18 +204,18 @@ def test_calls_of_a_batch_are_made_together_and_go_to_whom_they_name() -> None:
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("together", [1, 4])
 def test_episodes_do_not_depend_on_the_batch(together: int, temperature: float) -> None:
-    def told(sampling: Sampling) -> list[Any]:
+    def told(sampling: RolloutSampling) -> list[Any]:
         episodes = play(voice(chatty(2), hooks=(tags,)), ASKED, Perfect(PRICES), sampling)
         return [(e.segments[0].ids, [s.text for s in e.segments], e.cost_nano) for e in episodes]
 
-    sampled = Sampling(temperature, together=together)
-    assert told(sampled) == told(Sampling(temperature))
+    sampled = RolloutSampling(temperature, together=together)
+    assert told(sampled) == told(RolloutSampling(temperature))
 
 
 def test_equal_seeds_play_equal_episodes_and_others_do_not() -> None:
     def told(seed: int) -> list[Any]:
         speaker = voice(chatty(2), hooks=(tags,))
-        return play(speaker, ASKED, Perfect(PRICES), Sampling(), seed)
+        return play(speaker, ASKED, Perfect(PRICES), RolloutSampling(), seed)
 
     assert told(1) == told(1) != told(2)
 
@@ -224,7 +224,7 @@ def test_equal_seeds_play_equal_episodes_and_others_do_not() -> None:
 def test_no_episode_costs_more_than_the_hard_limit(hard: int) -> None:
     experts = Perfect(PRICES)
     speaker = voice(chatty(1), hooks=(tags,))
-    episodes = play(speaker, ASKED * 4, experts, Sampling(hard_nano=hard))
+    episodes = play(speaker, ASKED * 4, experts, RolloutSampling(hard_nano=hard))
     assert all(e.cost_nano <= hard for e in episodes)
     refused = sum(e.refused for e in episodes)
     assert {e.ended_by for e in episodes} <= {"answer", "turns", "budget"}
@@ -237,7 +237,7 @@ def test_no_episode_costs_more_than_the_hard_limit(hard: int) -> None:
 
 def test_a_refused_call_is_told_and_not_made() -> None:
     experts = Perfect(PRICES)
-    sampling = Sampling(temperature=0.0, hard_nano=20_000)
+    sampling = RolloutSampling(temperature=0.0, hard_nano=20_000)
     turns = iter(["<call>large</call>", "<call>small</call>", "<answer>4</answer>"])
     [episode] = play(voice(Script(lambda _: next(turns))), [("a=4;a?", LOW)], experts, sampling)
     assert episode.segments[1].text == "<reply>!money</reply>"
@@ -250,7 +250,7 @@ def test_a_turn_that_cannot_be_paid_ends_the_episode() -> None:
     script = Script(lambda _: "<answer>4</answer>")
     most = 6 * 50 + 12 * 200
     for hard, ended in ((most - 1, "budget"), (most, "answer")):
-        sampling = Sampling(temperature=0.0, hard_nano=hard)
+        sampling = RolloutSampling(temperature=0.0, hard_nano=hard)
         [episode] = play(voice(script), [("a=4;a?", LOW)], Perfect(PRICES), sampling)
         assert (episode.ended_by, episode.turns) == (ended, int(ended == "answer"))
     assert len(script.seen) == 1
@@ -259,7 +259,7 @@ def test_a_turn_that_cannot_be_paid_ends_the_episode() -> None:
 def test_what_was_spent_counts_against_the_next_call() -> None:
     """Two calls of 30,000 each would fit 50,000 alone, and do not together."""
     experts = Perfect({"small": 30_000, "large": 30_000})
-    sampling = Sampling(temperature=0.0, hard_nano=50_000)
+    sampling = RolloutSampling(temperature=0.0, hard_nano=50_000)
     [episode] = play(voice(Script(caller)), [("a=4;a?", LOW)], experts, sampling)
     assert (episode.refused, [call.expert for call in episode.calls]) == (1, ["small"])
     assert 30_000 < episode.cost_nano <= 50_000
@@ -268,7 +268,7 @@ def test_what_was_spent_counts_against_the_next_call() -> None:
 def test_what_was_spent_counts_against_the_next_turn() -> None:
     """A call of 30,000 and the first turn's 2,700 leave the second turn less than it can cost."""
     experts = Perfect({"small": 30_000, "large": 30_000})
-    sampling = Sampling(temperature=0.0, hard_nano=30_000 + 6 * 50 + 12 * 200)
+    sampling = RolloutSampling(temperature=0.0, hard_nano=30_000 + 6 * 50 + 12 * 200)
     [episode] = play(voice(Script(caller)), [("a=4;a?", LOW)], experts, sampling)
     assert (episode.ended_by, episode.turns, len(episode.calls)) == ("budget", 1, 1)
     assert 30_000 < episode.cost_nano <= 32_700

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.corl.syntax import (
-    Answer,
     Ask,
     Fault,
+    FinalAnswer,
     Malformed,
     Trouble,
     closed,
@@ -34,8 +34,8 @@ SAID = st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)
 @pytest.mark.parametrize(
     ("text", "move"),
     [
-        ("<answer>4</answer>", Answer("4")),
-        ("thought, a < b\n<answer> 4\n</answer>\n", Answer("4")),
+        ("<answer>4</answer>", FinalAnswer("4")),
+        ("thought, a < b\n<answer> 4\n</answer>\n", FinalAnswer("4")),
         ("<call>small</call>", Ask("small")),
         ("<call> large </call> and on", Ask("large")),
         ("<call>small: what is\n2: 3?</call>", Ask("small", "what is\n2: 3?")),
@@ -74,7 +74,7 @@ def test_reading_is_total_and_names_experts_that_there_are(text: str) -> None:
     if isinstance(move, Ask):
         assert move.expert in EXPERTS
         assert move.question is None or move.question.strip() == move.question != ""
-    elif isinstance(move, Answer):
+    elif isinstance(move, FinalAnswer):
         assert move.text.strip() == move.text != ""
     else:
         assert message(move.fault, move.name, EXPERTS, brief=False).startswith("<reply>!")
@@ -116,7 +116,7 @@ def test_what_a_generation_stopped_at_is_put_back_once(text: str) -> None:
 def test_a_turn_cut_off_at_its_longest_stays_unclosed() -> None:
     assert read(closed("<call>small", "length"), EXPERTS) == Malformed("unclosed")
     assert read(closed("<call>small", "stop"), EXPERTS) == Ask("small")
-    assert read(closed("so <answer>4", "stop"), EXPERTS) == Answer("4")
+    assert read(closed("so <answer>4", "stop"), EXPERTS) == FinalAnswer("4")
 
 
 def test_a_long_hostile_reply_is_stripped_in_good_time() -> None:

@@ -8,14 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.corl.base import Episode, Mode, Segment
-from farthing.corl.distributed import (
-    Counted,
+from farthing.corl.trajectory import (
+    EpisodeCounts,
+    Layout,
+    Trajectory,
     agent_loop_output,
     from_agent_loop_output,
     from_rollout,
     rollout,
+    segments,
+    trajectory,
 )
-from farthing.corl.trajectory import Layout, Trajectory, segments, trajectory
 from farthing.models.base import Message
 
 CHAT = Layout(
@@ -105,7 +108,7 @@ def test_parts_of_different_length_are_refused() -> None:
 
 def test_verl_gets_every_field_under_its_name() -> None:
     made = trajectory(EPISODE, 0.5, encode)
-    fields = agent_loop_output(made, Counted.of(EPISODE))
+    fields = agent_loop_output(made, EpisodeCounts.of(EPISODE))
     assert fields == {
         "prompt_ids": list(made.prompt_ids),
         "response_ids": list(made.response_ids),
@@ -137,6 +140,6 @@ def test_trl_needs_log_probabilities() -> None:
 @given(st.lists(episodes(), max_size=4))
 def test_both_engines_hold_the_same_trajectories(batch: list[Episode]) -> None:
     made = [trajectory(episode, float(i), encode) for i, episode in enumerate(batch)]
-    assert [from_agent_loop_output(agent_loop_output(one, Counted())) for one in made] == made
+    assert [from_agent_loop_output(agent_loop_output(one, EpisodeCounts())) for one in made] == made
     known = [one for one in made if one.response_logprobs is not None]
     assert list(from_rollout(rollout(known))) == known

@@ -15,17 +15,17 @@ from farthing.process.batch_replay import followed
 from farthing.process.replay import outcome, paths
 from farthing.recommendation.base import Event
 from farthing.recommendation.parallel import fit
-from farthing.studies.sweep import ALL, KEPT, Search, Sweep, fold, sweep
+from farthing.studies.sweep import ALL, KEPT, SettingSearch, SettingSweep, fold, sweep
 from farthing.studies.trial_cache import Trials
 from farthing.traces.splits import divide
 
 ALPHA = Fraction(1, 20)  # at 1/5 one round suffices, and every setting costs the same
 PLAN = Plan((ALPHA,), splits=3, workers=1)
-SEARCH = Search("lookahead", ("trees=2,3", "iterations=1"), folds=2)
+SEARCH = SettingSearch("lookahead", ("trees=2,3", "iterations=1"), folds=2)
 
 
 @pytest.fixture(scope="module")
-def done(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sweep, Path]:
+def done(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[SettingSweep, Path]:
     folder = tmp_path_factory.mktemp("sweep")
     return sweep(small, SEARCH, PLAN, folder), folder
 
@@ -40,7 +40,7 @@ def test_folds_part_the_questions() -> None:
 
 
 def test_each_figure_is_that_of_a_training_by_hand(
-    small: Dataset, done: tuple[Sweep, Path]
+    small: Dataset, done: tuple[SettingSweep, Path]
 ) -> None:
     rng = np.random.default_rng(0)
     train = small.traces.take(divide(small.traces, rng).train)
@@ -63,7 +63,7 @@ def test_each_figure_is_that_of_a_training_by_hand(
 
 
 def test_the_cheapest_wins_and_is_judged_beside_the_policy_as_it_is(
-    done: tuple[Sweep, Path],
+    done: tuple[SettingSweep, Path],
 ) -> None:
     found, _ = done
     costs = [np.mean([f["cost_usd"] for f in one.figures]) for one in found.tried]
@@ -79,7 +79,7 @@ def test_the_cheapest_wins_and_is_judged_beside_the_policy_as_it_is(
 
 
 def test_test_questions_take_no_part_in_the_choice(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
     """Every price outside the training part is changed, and no figure of the choice is."""
     division = divide(small.traces, np.random.default_rng(0))
@@ -92,7 +92,7 @@ def test_test_questions_take_no_part_in_the_choice(
 
 
 def test_the_number_of_workers_changes_nothing(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
     found = sweep(small, SEARCH, replace(PLAN, workers=2), tmp_path)
     assert found.tried == done[0].tried
@@ -100,7 +100,7 @@ def test_the_number_of_workers_changes_nothing(
 
 
 def test_ctrl_c_loses_nothing_that_was_finished(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
     def watch(event: Event) -> None:
         if event.name == ALL and event.done == 3:
@@ -126,7 +126,7 @@ def test_ctrl_c_loses_nothing_that_was_finished(
 
 
 def test_a_wider_search_goes_on_and_another_question_begins_anew(
-    small: Dataset, done: tuple[Sweep, Path], tmp_path: Path
+    small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
     (tmp_path / KEPT).write_bytes((done[1] / KEPT).read_bytes())
     wider = replace(SEARCH, choices=("trees=2,3", "iterations=1,2"))
@@ -156,7 +156,7 @@ def test_what_cannot_be_swept_says_why(
     small: Dataset, tmp_path: Path, policy: str, choice: str, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        sweep(small, Search(policy, (choice,)), PLAN, tmp_path)
+        sweep(small, SettingSearch(policy, (choice,)), PLAN, tmp_path)
 
 
 @pytest.mark.parametrize("choices", [(), ("leaf=3", "leaf=4")])
@@ -164,7 +164,7 @@ def test_a_search_must_name_each_setting_once(
     small: Dataset, tmp_path: Path, choices: tuple[str, ...]
 ) -> None:
     with pytest.raises(InputError, match=r"nothing to try|leaf is tried twice"):
-        sweep(small, Search("lookahead", choices), PLAN, tmp_path)
+        sweep(small, SettingSearch("lookahead", choices), PLAN, tmp_path)
 
 
 def test_folds_must_be_large_enough_for_the_promise(small: Dataset, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
 from farthing.errors import InputError
-from farthing.features.question_text import embedded, murmur, sentence_vectors, word_vectors
+from farthing.features.question import embedded, murmur, sentence_vectors, word_vectors
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 

@@ -17,7 +17,7 @@ import uvicorn
 from farthing.gateway.app import application
 from farthing.gateway.config import read_config
 from farthing.gateway.monitoring.base import Watch
-from farthing.models.net import bind
+from farthing.models.chat_serving import bind
 
 UPSTREAM = """
 [models.{name}]

@@ -17,8 +17,8 @@ from gateway_running import Running
 
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic import open_traffic
-from farthing.storage.ledger.base import Balance, Unknown
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.base import AccountBalance, UnknownCall
+from farthing.storage.ledger.ledger import open_ledger
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,11 @@ def memory_mib(pid: int) -> float:
     return own / 1_024 + sum(map(memory_mib, _children(pid)))
 
 
-def total(database: str, account: str = "all") -> Balance:
+def total(database: str, account: str = "all") -> AccountBalance:
     """Return where an account stands over all time."""
 
-    async def read() -> Balance:
-        ledger = await open_accounts(database)
+    async def read() -> AccountBalance:
+        ledger = await open_ledger(database)
         try:
             return next(b for b in await ledger.balances([account]) if b.period == "total")
         finally:
@@ -125,11 +125,11 @@ def total(database: str, account: str = "all") -> Balance:
     return asyncio.run(read())
 
 
-def marked(database: str) -> list[Unknown]:
+def marked(database: str) -> list[UnknownCall]:
     """Return the calls of unknown outcome."""
 
-    async def read() -> list[Unknown]:
-        ledger = await open_accounts(database)
+    async def read() -> list[UnknownCall]:
+        ledger = await open_ledger(database)
         try:
             return await ledger.unknowns()
         finally:

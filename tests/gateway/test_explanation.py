@@ -19,7 +19,7 @@ from farthing.gateway.errors import in_progress
 from farthing.models.prices import unpriced
 from farthing.models.retry import RetryPolicy
 from farthing.storage.ledger.base import Limit, LimitError
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 from farthing.tasks.base import Question
 
 
@@ -120,7 +120,7 @@ def test_who_asks_twice_hears_how_long_it_can_take(tmp_path: Path) -> None:
 
 def _claim_as_a_worker_that_died(folder: Path, once: str, body: bytes, left_s: float) -> None:
     async def claim() -> None:
-        ledger = await open_accounts(str(folder / "gateway.db"))
+        ledger = await open_ledger(str(folder / "gateway.db"))
         key = f":{hashlib.sha256(once.encode()).hexdigest()}"
         await ledger.claim(key, hashlib.sha256(body).hexdigest(), lease_s=left_s)
         await ledger.aclose()

@@ -13,8 +13,16 @@ import pytest
 from farthing.errors import InputError, StoreError, UnknownNameError
 from farthing.models.clock import ManualClock
 from farthing.storage.database import Database, Row, Step, open_database
-from farthing.storage.keys import CACHE_S, KeyLimit, KeyRecord, Keys, Scope, open_keys
-from farthing.storage.stored_keys import CACHED, SCHEMA, StoredKeys
+from farthing.storage.keys import (
+    CACHE_S,
+    CACHED,
+    SCHEMA,
+    KeyLimit,
+    KeyRecord,
+    Keys,
+    Scope,
+    open_keys,
+)
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY = KeyLimit("usd", "day", 5_000_000_000)
@@ -114,7 +122,7 @@ def test_digests_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch, 
 def test_a_request_costs_no_query_and_a_revocation_takes_seconds(where: str) -> None:
     async def play(theirs: Keys) -> None:
         clock, database = ManualClock(), Counting(await open_database(where, SCHEMA))
-        ours = StoredKeys(database, lambda: NOW, clock.now)
+        ours = Keys(database, lambda: NOW, clock.now)
         made, secret = await theirs.make("ci")
         for _ in range(100):
             assert await ours.find(secret) == made
@@ -135,7 +143,7 @@ def test_a_request_costs_no_query_and_a_revocation_takes_seconds(where: str) -> 
 def test_whoever_guesses_fills_no_memory_and_asks_once(where: str) -> None:
     async def play(_: Keys) -> None:
         database = Counting(await open_database(where, SCHEMA))
-        ours = StoredKeys(database)
+        ours = Keys(database)
         for _again in range(2):
             assert await ours.find("fk-00000000-" + "A" * 43) is None
         assert database.reads == 1
@@ -150,7 +158,7 @@ def test_whoever_guesses_fills_no_memory_and_asks_once(where: str) -> None:
 def test_a_key_ends_with_its_last_day(where: str) -> None:
     async def play(_: Keys) -> None:
         now = NOW
-        keys = StoredKeys(await open_database(where, SCHEMA), lambda: now)
+        keys = Keys(await open_database(where, SCHEMA), lambda: now)
         made, secret = await keys.make("ci", expires_at=NOW + timedelta(days=1))
         assert await keys.find(secret) == made
         now = NOW + timedelta(days=1, microseconds=-1)
@@ -251,7 +259,7 @@ def test_a_limit_is_raised_for_the_same_key_in_every_process(where: str) -> None
         clock = ManualClock()
         calls, more = KeyLimit("calls", "minute", 10), KeyLimit("usd", "day", 9_000_000_000)
         made, secret = await keys.make("ci", limits=[DAY, calls])
-        other = StoredKeys(await open_database(where, SCHEMA), seconds=clock.now)
+        other = Keys(await open_database(where, SCHEMA), seconds=clock.now)
         assert await other.find(secret) == made
         changed = await keys.limit("ci", [more], [])
         assert changed.limits == (more, calls)

@@ -20,7 +20,7 @@ from farthing.gateway.config_sections import AUDIT, SHADOW
 from farthing.runtime.journal import Attempt, entry
 from farthing.storage.keys import KeyLimit, open_keys
 from farthing.storage.ledger.base import Amount, Limit, LimitError, Unit
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 
 MANY = 45
 OTHER = '"other-2026" = { input_per_million = 1, output_per_million = 1 }\n'
@@ -129,7 +129,7 @@ def test_a_failure_whose_cost_nobody_knows_is_booked_at_its_bound(where: str) ->
     failed = ModelError("no word on its cost", cost_nano=None)
 
     async def run() -> None:
-        ledger = await open_accounts(where)
+        ledger = await open_ledger(where)
         charges = RequestCharges(ledger, RequestLimits({}), None, 60.0)
         journal = ChargingJournal(charges, {"small": "small-2026"})
         number = await journal.start(entry(Attempt("q", 1, "small"), "small-2026", "x", 0), 700)
@@ -155,7 +155,7 @@ def test_a_window_in_which_anything_is_held_is_not_forgotten(where: str, held: A
     limits = [Limit("all", unit, "minute", most), Limit("all", unit, "hour", most)]
 
     async def run() -> None:
-        ledger = await open_accounts(where, lambda: now)
+        ledger = await open_ledger(where, lambda: now)
         hold = await ledger.reserve(["all"], held, (), lease_s=60)
         await ledger.forget(now + timedelta(days=2))
         for limit in limits:

@@ -12,7 +12,7 @@ from chat_server import Endpoint
 from gateway_running import models, serve_section
 from policy_running import POLICY, SYSTEM, made_bundle
 
-from farthing.budgets.pacing.base import State
+from farthing.budgets.pacing.base import PacingState
 from farthing.gateway.app_state import open_gateway
 from farthing.gateway.chat_request import CompletionContext, read_chat
 from farthing.gateway.config import read_config
@@ -91,7 +91,7 @@ def test_what_failed_and_was_charged_is_spent(tmp_path: Path) -> None:
     said = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "7"}]
     body = json.dumps({"model": "farthing/letters", "messages": said}).encode()
 
-    async def ask(url: str) -> tuple[State, int]:
+    async def ask(url: str) -> tuple[PacingState, int]:
         text = serve_section() + models(url) + POLICY.replace('bundle = "bundle"\n', "")
         (tmp_path / "serve.toml").write_text(text + modes + paced)
         async with open_gateway(read_config(tmp_path / "serve.toml"), watch=False) as gateway:

@@ -16,7 +16,7 @@ from page_running import Browser, made_key, words
 from farthing.bundle import folder as bundles
 from farthing.cli.main import _run as farthing
 from farthing.models.scripted import ScriptedModel
-from farthing.runtime.agents.plain import PlainAgent
+from farthing.runtime.agents.base import PlainAgent
 from farthing.runtime.protocol import Independent
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.numbers import NUMBERS

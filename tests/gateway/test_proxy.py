@@ -12,8 +12,8 @@ from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 
-from farthing.storage.ledger.base import Balance, Unknown
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.base import AccountBalance, UnknownCall
+from farthing.storage.ledger.ledger import open_ledger
 
 BUDGETS = """
 [[budgets]]
@@ -23,11 +23,11 @@ usd = {usd}
 """
 
 
-def spent(folder: Path, account: str = "all") -> Balance:
+def spent(folder: Path, account: str = "all") -> AccountBalance:
     """Return where an account stands over all time."""
 
-    async def read() -> Balance:
-        ledger = await open_accounts(str(folder / "gateway.db"))
+    async def read() -> AccountBalance:
+        ledger = await open_ledger(str(folder / "gateway.db"))
         try:
             return next(b for b in await ledger.balances([account]) if b.period == "total")
         finally:
@@ -36,11 +36,11 @@ def spent(folder: Path, account: str = "all") -> Balance:
     return asyncio.run(read())
 
 
-def unknowns(folder: Path) -> list[Unknown]:
+def unknowns(folder: Path) -> list[UnknownCall]:
     """Return the calls that were marked."""
 
-    async def read() -> list[Unknown]:
-        ledger = await open_accounts(str(folder / "gateway.db"))
+    async def read() -> list[UnknownCall]:
+        ledger = await open_ledger(str(folder / "gateway.db"))
         try:
             return await ledger.unknowns()
         finally:

@@ -12,9 +12,8 @@ from farthing.gateway.attempts import unanswered
 from farthing.gateway.charging import ChargeAttempt, ChargingJournal, RequestCharges, RequestLimits
 from farthing.runtime.journal import Attempt as Asked
 from farthing.runtime.journal import entry
-from farthing.storage.ledger.base import Amount, Hold
-from farthing.storage.ledger.opening import open_accounts
-from farthing.storage.ledger.periods import utc_now
+from farthing.storage.ledger.base import Amount, Hold, utc_now
+from farthing.storage.ledger.ledger import open_ledger
 from farthing.tasks.tools import ToolReply
 from farthing.traces.base import CallError
 
@@ -26,7 +25,7 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
     database = str(tmp_path / "gateway.db")
 
     async def use() -> RequestCharges:
-        ledger = await open_accounts(database)
+        ledger = await open_ledger(database)
         charges = RequestCharges(ledger, RequestLimits({}), None, 60.0)
         journal = ChargingJournal(charges, {"small": "small-2026"})
         for occurrence in range(2):

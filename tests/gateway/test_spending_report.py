@@ -20,7 +20,7 @@ from farthing.gateway.recording.traffic_summary import Compared, summarise
 from farthing.gateway.spending_report import charged
 from farthing.storage.keys import KeyLimit, Scope, open_keys
 from farthing.storage.ledger.base import Amount, Limit
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 BUDGETS = """
@@ -57,7 +57,7 @@ def test_what_was_spent_held_and_left(where: str) -> None:
 
     async def play() -> None:
         now = NOW
-        ledger = await open_accounts(where, lambda: now)
+        ledger = await open_ledger(where, lambda: now)
         first = await ledger.reserve(["all", "key:a"], Amount(400, 9), (), lease_s=60)
         await ledger.settle(first, Amount(300, 7))
         now += timedelta(days=1)
@@ -83,7 +83,7 @@ def test_recorded_days_are_compared_with_the_ledgers(where: str) -> None:
     """Of the oldest day some may have been deleted, once the ledger knows an earlier one."""
 
     async def charge(at: datetime, nano: int) -> None:
-        ledger = await open_accounts(where, lambda: at)
+        ledger = await open_ledger(where, lambda: at)
         hold = await ledger.reserve(["all", "model:large"], Amount(nano), (), lease_s=60)
         await ledger.settle(hold, Amount(nano))
         await ledger.aclose()

@@ -13,12 +13,12 @@ import pytest
 from made_traffic import NOW, call, passed
 
 from farthing.errors import StoreError
-from farthing.gateway.recording import traffic_rows, traffic_store, traffic_sums
+from farthing.gateway.recording import traffic as store
+from farthing.gateway.recording import traffic_rows, traffic_sums
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.redaction import Redact, contacts
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic, open_traffic
-from farthing.gateway.recording.traffic_store import StoredTraffic
 from farthing.storage.database import Row, Step, open_database
 from farthing.traces.base import CallError
 
@@ -176,7 +176,7 @@ def test_what_comes_after_the_end_is_dropped_and_counted(tmp_path: object) -> No
 
 def test_a_full_queue_drops_and_says_how_much(where: str) -> None:
     async def go() -> None:
-        traffic = StoredTraffic(await open_database(where, SCHEMA), TextRetention(), waiting=10)
+        traffic = Traffic(await open_database(where, SCHEMA), TextRetention(), waiting=10)
         began = time.perf_counter()
         for i in range(10_000):
             traffic.put(passed(f"q{i}"))
@@ -195,7 +195,7 @@ def test_a_full_queue_drops_and_says_how_much(where: str) -> None:
 def test_losses_of_several_processes_add_up(where: str) -> None:
     async def go() -> None:
         for _ in range(2):
-            traffic = StoredTraffic(await open_database(where, SCHEMA), TextRetention(), waiting=0)
+            traffic = Traffic(await open_database(where, SCHEMA), TextRetention(), waiting=0)
             traffic.put(passed("a"))
             await traffic.aclose()
         database = await open_database(where, SCHEMA)
@@ -206,11 +206,11 @@ def test_losses_of_several_processes_add_up(where: str) -> None:
 
 
 def test_a_batch_is_one_transaction_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic_store, "PAUSE_S", 0.0)
+    monkeypatch.setattr(store, "PAUSE_S", 0.0)
 
     async def go() -> None:
-        database = Failing(traffic_store.TRIES - 1)
-        traffic = StoredTraffic(database, TextRetention())
+        database = Failing(store.TRIES - 1)
+        traffic = Traffic(database, TextRetention())
         for i in range(100):
             traffic.put(passed(f"q{i}"))
         await traffic.flush()
@@ -225,11 +225,11 @@ def test_a_batch_is_one_transaction_and_is_tried_again(monkeypatch: pytest.Monke
 def test_a_database_that_stays_away_costs_records_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(traffic_store, "PAUSE_S", 0.0)
+    monkeypatch.setattr(store, "PAUSE_S", 0.0)
 
     async def go() -> None:
-        database = Failing(traffic_store.TRIES)
-        traffic = StoredTraffic(database, TextRetention())
+        database = Failing(store.TRIES)
+        traffic = Traffic(database, TextRetention())
         traffic.put(passed("a"))
         await traffic.attach("a", [call("small")])
         assert traffic.dropped == 2

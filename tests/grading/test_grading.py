@@ -22,19 +22,26 @@ from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
 from farthing.promises.paired import Paired, parity_point
-from farthing.recommendation import bundle_splits, pipeline
+from farthing.recommendation import pipeline, splits
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.runtime.agents.judge import Judge
 from farthing.traces.arrays import BoolArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.grades.grade_file import Draw, Line, Pairs, Right, Same, read_grades
-from farthing.traces.grades.named import at_worst, graded
+from farthing.traces.grades.grade_file import (
+    GradeLine,
+    Pairs,
+    QuestionDraw,
+    Right,
+    Same,
+    read_grades,
+)
+from farthing.traces.grades.overlay import at_worst, graded
 from farthing.traces.jsonl import write_traces
 
 RUNS, DELTA, N = 1_000, 0.1, 700
 SKILL = {"mini": (0.95, 0.45), "large": (0.97, 0.9)}
-SPLIT = bundle_splits.Split(0, {"train": 250, "calibrate": 400, "test": 50})
+SPLIT = splits.Split(0, {"train": 250, "calibrate": 400, "test": 50})
 PARITY = Parity("large", Fraction("0.1"), Fraction("0.1"))
 
 
@@ -148,8 +155,8 @@ def test_a_card_does_not_say_who_answered_and_each_grade_is_kept_at_once(
 def test_by_lot_persons_are_asked_in_the_order_of_the_draw_and_the_line_keeps_its_chance(
     book: GradeBook, bundle: Path
 ) -> None:
-    book.plan(Draw(seed=5, probability=0.5))
-    book.plan(Draw(seed=5, probability=0.5))
+    book.plan(QuestionDraw(seed=5, probability=0.5))
+    book.plan(QuestionDraw(seed=5, probability=0.5))
     session = GradingSession(bundle, replace(PARITY, epsilon=Fraction("0.05")), SPLIT)
     graded = book.graded()
     wanted = session.standing(graded).then.wanted
@@ -161,7 +168,7 @@ def test_by_lot_persons_are_asked_in_the_order_of_the_draw_and_the_line_keeps_it
     assert {line.probability for line in lines} == {0.5}
     assert session.standing(book.graded()).certificate.promises
     with pytest.raises(Exception, match=r"draws by seed 5, probability 0\.5"):
-        book.plan(Draw(seed=6, probability=0.5))
+        book.plan(QuestionDraw(seed=6, probability=0.5))
 
 
 def test_selective_needs_a_draw_and_graded_training_questions(
@@ -171,10 +178,10 @@ def test_selective_needs_a_draw_and_graded_training_questions(
     session = GradingSession(bundle, asked, SPLIT)
     with pytest.raises(Exception, match="chance drew"):
         session.standing(book.graded())
-    book.plan(Draw(seed=0, probability=1.0))
+    book.plan(QuestionDraw(seed=0, probability=1.0))
     with pytest.raises(Exception, match="250 of 250 questions have answers that nobody graded"):
         session.begun(book.graded())
-    parts = bundle_splits.split_bundle_questions(book.recorded, SPLIT)
+    parts = splits.split_bundle_questions(book.recorded, SPLIT)
     _, truth = recorded()
     trained = set(book.recorded.ids[parts.train].tolist())
     keys = [key.split(":") for key in truth if key.split(":")[0] in trained]
@@ -200,7 +207,7 @@ def judge_of(tmp_path: Path, replies: dict[str, str], otherwise: str) -> Judge:
 def test_a_judge_speaks_of_every_question_and_is_not_asked_twice(
     book: GradeBook, bundle: Path, tmp_path: Path
 ) -> None:
-    book.plan(Draw(seed=0, probability=0.3, judge="j"))
+    book.plan(QuestionDraw(seed=0, probability=0.3, judge="j"))
     session = GradingSession(bundle, PARITY, SPLIT)
     before = session.standing(book.graded())
     judge = judge_of(tmp_path, {}, "Yes.")
@@ -231,7 +238,7 @@ def test_a_judge_that_says_what_is_the_same_is_checked_on_questions_that_chance_
     ask_judge(book, before.judged, judge_of(tmp_path, {}, "yes"), "large")
     unchecked = session.standing(book.graded())
     assert not unchecked.certificate.promises  # what nobody compared counts as an error
-    parts = bundle_splits.split_bundle_questions(book.recorded, SPLIT)
+    parts = splits.split_bundle_questions(book.recorded, SPLIT)
     calibration = set(book.recorded.ids[parts.calibrate].tolist())
     said = [line for line in read_grades(book.path) if isinstance(line, Same)]
     assert {line.id for line in said} <= calibration
@@ -300,7 +307,7 @@ def test_no_judge_proves_a_false_parity_more_often_than_promised(probability: fl
         part = replace(part, ids=np.array([f"{run}-{i}" for i in range(300)]))
         hides = (rng.random(300) < 0.2)[:, None, None] & (part.answer == part.answer[:, :, [cheap]])
         judged = replace(part, correct=part.correct | hides)
-        by = SampledGrades(Draw(seed=0, probability=probability, judge="j"), judged, judged)
+        by = SampledGrades(QuestionDraw(seed=0, probability=probability, judge="j"), judged, judged)
         sample = by.parity_sample(first_of(cheap), "large")
         seen = rng.random(300) < 0.9  # of the drawn ones some are left ungraded: at worst
         worst = at_worst(_hidden(part, ~(sample.drawn & seen)), "large")
@@ -323,7 +330,7 @@ def test_no_judge_proves_a_false_selective_promise_more_often_than_promised(
         part = replace(part, ids=np.array([f"{run}-{i}" for i in range(300)]))
         hides = (rng.random(300) < 0.2)[:, None, None]
         judged = replace(part, correct=part.correct | hides)
-        by = SampledGrades(Draw(seed=0, probability=probability, judge="j"), judged, judged)
+        by = SampledGrades(QuestionDraw(seed=0, probability=probability, judge="j"), judged, judged)
         sample = by.selective_sample(first_of(cheap))
         hidden = _hidden(part, ~sample.drawn)
         mine = hidden.correct[:, 0, [cheap]]
@@ -336,7 +343,7 @@ def test_a_sample_says_what_the_judge_predicts_and_counts_its_silence_at_worst()
     cheap, large = part.roles.index("a"), part.roles.index("large")
     silent = np.arange(200) % 7 == 0
     judged = _hidden(part, silent)
-    by = SampledGrades(Draw(seed=1, probability=0.5, judge="j"), judged, judged)
+    by = SampledGrades(QuestionDraw(seed=1, probability=0.5, judge="j"), judged, judged)
     sample = by.parity_sample(first_of(cheap), "large")
     same = part.answer[:, 0, cheap] == part.answer[:, 0, large]
     loses = part.correct[:, 0, large] & ~part.correct[:, 0, cheap]
@@ -344,7 +351,7 @@ def test_a_sample_says_what_the_judge_predicts_and_counts_its_silence_at_worst()
     assert (sample.predicted[:, 0] == expected).all()
     assert silent.any()
     assert loses.any()
-    mute = replace(by, draw=Draw(seed=1, probability=0.5))
+    mute = replace(by, draw=QuestionDraw(seed=1, probability=0.5))
     assert not mute.parity_sample(first_of(cheap), "large").predicted.any()
 
 
@@ -354,7 +361,7 @@ def _hidden(traces: TraceArrays, which: BoolArray) -> TraceArrays:
 
 
 def test_grades_are_one_json_line_each(book: GradeBook) -> None:
-    lines: list[Line] = [Right(id="q1", answer="0", right=True)]
+    lines: list[GradeLine] = [Right(id="q1", answer="0", right=True)]
     book.add(lines)
     assert [json.loads(text) for text in book.path.read_text().splitlines()] == [
         {"kind": "right", "id": "q1", "answer": "0", "right": True}
@@ -393,7 +400,7 @@ def test_a_draw_and_a_judge_count_each_question_once(twice: GradeBook, tmp_path:
     dataset = Dataset("logs", twice.graded().traces)
     pipeline.train(dataset, "conformal-arbitrage", Fraction("0.1"), tmp_path / "t", split=SPLIT)
     asked = Selective(Fraction("0.8"), Fraction("0.1"))
-    twice.plan(Draw(seed=0, probability=1.0))
+    twice.plan(QuestionDraw(seed=0, probability=1.0))
     late = twice.graded()
     standing = GradingSession(tmp_path / "t", asked, SPLIT).begun(late).standing(late)
     done = pipeline.calibrate(tmp_path / "t", late.traces, asked, split=SPLIT, late=late)

@@ -12,11 +12,10 @@ from masked_update_by_hand import GROUP, REWARD, played, tiny
 from torch import Tensor
 
 from farthing.errors import InputError
-from farthing.lm.adapters import ACTING, BEGAN, Began, adapt, adapted, learning, save
-from farthing.lm.checkpoint import State
-from farthing.lm.critics import HeadCritic
+from farthing.lm.adapters import ACTING, BEGAN, Began, HeadCritic, adapt, adapted, learning, save
+from farthing.lm.checkpoint import TrainingState
 from farthing.lm.make import write
-from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
+from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
 from farthing.lm.symbols import WHOLE
 from farthing.models import smollm2
 from farthing.models.weights import ADAPTER, load
@@ -37,11 +36,12 @@ def network(seed: int = 0) -> Any:
     return net
 
 
-def updated(net: Any, updates: int = 1, settings: Settings = SETTINGS) -> list[Figures]:
+def updated(net: Any, updates: int = 1, settings: Settings = SETTINGS) -> list[UpdateFigures]:
     trainer = MaskedTrainer(Learners.of(net, settings), settings)
     generator = np.random.default_rng(0)
     return [
-        trainer.update(Batch.of(played(net), REWARD, GROUP), 1.0, generator) for _ in range(updates)
+        trainer.update(EpisodeBatch.of(played(net), REWARD, GROUP), 1.0, generator)
+        for _ in range(updates)
     ]
 
 
@@ -150,7 +150,7 @@ def test_updates_are_those_of_a_training_with_copies_of_the_whole_network() -> N
     trainer = MaskedTrainer(Learners(other, copied.logits, critic), SETTINGS)
     generator = np.random.default_rng(0)
     for said in figures:
-        batch = Batch.of(played(other), REWARD, GROUP)
+        batch = EpisodeBatch.of(played(other), REWARD, GROUP)
         assert trainer.update(batch, 1.0, generator) == said
     mine, theirs = parts(one, adapter=True), parts(other, adapter=True)
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)
@@ -160,16 +160,16 @@ def test_what_is_kept_is_the_adapter_the_head_and_their_optimizers(tmp_path: Pat
     net = network()
     trainer = MaskedTrainer(Learners.of(net, SETTINGS), SETTINGS)
     generator = np.random.default_rng(0)
-    trainer.update(Batch.of(played(net), REWARD, GROUP), 1.0, generator)
-    state = State(trainer.modules, trainer.optimizers, generator)
+    trainer.update(EpisodeBatch.of(played(net), REWARD, GROUP), 1.0, generator)
+    state = TrainingState(trainer.modules, trainer.optimizers, generator)
     state.keep(tmp_path / "kept", {})
     kept = {name for name in state._tensors() if "/" not in name}
     assert all(f".{ACTING}." in name or name.startswith("critic.head") for name in kept)
     again = network()
     other = MaskedTrainer(Learners.of(again, SETTINGS), SETTINGS)
     fresh = np.random.default_rng(5)
-    State(other.modules, other.optimizers, fresh).restore(tmp_path / "kept")
-    batch = Batch.of(played(net), REWARD, GROUP)
+    TrainingState(other.modules, other.optimizers, fresh).restore(tmp_path / "kept")
+    batch = EpisodeBatch.of(played(net), REWARD, GROUP)
     for one, chance in ((trainer, generator), (other, fresh)):
         one.update(batch, 1.0, chance)
     mine, theirs = parts(net, adapter=True), parts(again, adapter=True)

@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 from torch.nn import Linear, Module, Sequential
 from torch.optim import AdamW, Muon, Optimizer
 
-from farthing.lm.checkpoint import State
-from farthing.lm.tiny import Size, network
+from farthing.lm.checkpoint import TrainingState
+from farthing.lm.networks import Size, network
 
 
-def made(seed: int) -> State:
+def made(seed: int) -> TrainingState:
     """Return two modules, one of them frozen in part, with two kinds of optimizer."""
     torch.manual_seed(seed)
     first, second, head = Linear(3, 4), Linear(4, 4), Linear(4, 1)
@@ -24,12 +24,12 @@ def made(seed: int) -> State:
         "muon": Muon([second.weight], lr=0.1),
         "adam": AdamW([second.bias, *head.parameters()], lr=0.1),
     }
-    return State(
+    return TrainingState(
         {"body": Sequential(first, second), "head": head}, optimizers, np.random.default_rng(seed)
     )
 
 
-def learn(state: State, steps: int) -> None:
+def learn(state: TrainingState, steps: int) -> None:
     for _ in range(steps):
         seen = torch.tensor(state.generator.normal(size=(5, 3)), dtype=torch.float32)
         loss = (state.modules["head"](state.modules["body"](seen)) ** 2).mean()
@@ -53,7 +53,7 @@ def equal(first: Mapping[str, torch.Tensor], second: Mapping[str, torch.Tensor])
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-def frozen_as(state: State, other: State) -> None:
+def frozen_as(state: TrainingState, other: TrainingState) -> None:
     """Give what does not learn the values that it has elsewhere: it is the caller's to bring."""
     body: Any = state.modules["body"]
     theirs: Any = other.modules["body"]
@@ -94,8 +94,8 @@ def test_what_is_frozen_is_not_kept(tmp_path: Path) -> None:
 
 def test_a_network_that_ties_weights_is_kept_whole(tmp_path: Path) -> None:
     first, second = network(Size(1, 16), 1), network(Size(1, 16), 2)
-    State({"network": first}, {}, np.random.default_rng()).keep(tmp_path / "kept", {})
-    State({"network": second}, {}, np.random.default_rng()).restore(tmp_path / "kept")
+    TrainingState({"network": first}, {}, np.random.default_rng()).keep(tmp_path / "kept", {})
+    TrainingState({"network": second}, {}, np.random.default_rng()).restore(tmp_path / "kept")
     assert equal(first.state_dict(), second.state_dict())
 
 
@@ -112,6 +112,8 @@ def test_keeping_again_replaces_what_was_kept(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
-    State({"body": Linear(1, 1)}, {}, np.random.default_rng()).keep(tmp_path / "kept", {})
+    TrainingState({"body": Linear(1, 1)}, {}, np.random.default_rng()).keep(tmp_path / "kept", {})
     with pytest.raises(KeyError, match=r"head\.weight"):
-        State({"head": Linear(1, 1)}, {}, np.random.default_rng()).restore(tmp_path / "kept")
+        TrainingState({"head": Linear(1, 1)}, {}, np.random.default_rng()).restore(
+            tmp_path / "kept"
+        )

@@ -12,31 +12,29 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 from farthing.lm import supervised
-from farthing.lm.make import LOG, MEASURED_SEED, make, make_all
-from farthing.lm.measure import LENGTHS, measure
-from farthing.lm.networks import Network
-from farthing.lm.supervised import BUCKET, Course, Progress
+from farthing.lm.make import LENGTHS, LOG, MEASURED_SEED, make, make_all, measure
+from farthing.lm.networks import NetworkRecipe, Size
+from farthing.lm.supervised import BUCKET, TrainingCourse, TrainingProgress
 from farthing.lm.symbols import FIRST, WHOLE
-from farthing.lm.tiny import Size
 from farthing.models.embedded import EmbeddedSettings, known
 from farthing.models.prices import PriceTable
 from farthing.tasks.arithmetic import Recipe
 
-COURSE = Course(steps=8 * BUCKET, batch=16, warm=4)
+COURSE = TrainingCourse(steps=8 * BUCKET, batch=16, warm=4)
 """Long enough to learn how an answer ends; else measuring takes a while."""
 ASKED = 2
 
 
-def recipe(name: str, seed: int, *, calls: bool = False) -> Network:
+def recipe(name: str, seed: int, *, calls: bool = False) -> NetworkRecipe:
     size, recipes = Size(1, 32), (Recipe("sums", 1, 0),)
-    return Network(name, f"the {name} one", size, recipes, COURSE, (0.5, 2.0), seed, calls)
+    return NetworkRecipe(name, f"the {name} one", size, recipes, COURSE, (0.5, 2.0), seed, calls)
 
 
 ONE = recipe("one", 1)
 BOTH = (ONE, recipe("two", 3, calls=True))
 
 
-def quiet(name: str, progress: Progress, steps: int) -> None:
+def quiet(name: str, progress: TrainingProgress, steps: int) -> None:
     """Take no notice."""
 
 
@@ -62,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_has_weights_tokenizer_and_a_log(made: Path, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
 
-    def watch(name: str, progress: Progress, steps: int) -> None:
+    def watch(name: str, progress: TrainingProgress, steps: int) -> None:
         told.append((name, progress.step, steps))
 
     out = tmp_path / "again"
@@ -87,7 +85,7 @@ def test_a_killed_making_comes_to_the_same(
 ) -> None:
     monkeypatch.setattr(supervised, "EVERY_S", 0.0)
 
-    def kill(name: str, progress: Progress, steps: int) -> None:
+    def kill(name: str, progress: TrainingProgress, steps: int) -> None:
         if progress.step == 3 * BUCKET:
             raise KeyboardInterrupt
 
@@ -96,7 +94,7 @@ def test_a_killed_making_comes_to_the_same(
     assert [file.name for file in tmp_path.iterdir()] == [".one.training"]
     went_on: list[int] = []
 
-    def note(name: str, progress: Progress, steps: int) -> None:
+    def note(name: str, progress: TrainingProgress, steps: int) -> None:
         went_on.append(progress.step)
 
     make(ONE, tmp_path, note, ASKED)

@@ -10,10 +10,10 @@ import torch
 from masked_update_by_hand import GROUP, OTHER, REWARD, Parts, by_hand, played, tiny
 from torch import Tensor
 
-from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
+from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
+from farthing.lm.networks import Size, network
 from farthing.lm.symbols import SYMBOLS
-from farthing.lm.tiny import Size, network
-from farthing.models.generation import Row, generate
+from farthing.models.generation import GenerationRow, generate
 
 Kind = Literal["gae", "group", "shrunk"]
 KINDS: tuple[Kind, ...] = ("gae", "group", "shrunk")
@@ -21,12 +21,12 @@ KINDS: tuple[Kind, ...] = ("gae", "group", "shrunk")
 
 def trained(
     settings: Settings,
-    change: Callable[[Batch], Batch] = lambda batch: batch,
-) -> tuple[MaskedTrainer, Figures]:
+    change: Callable[[EpisodeBatch], EpisodeBatch] = lambda batch: batch,
+) -> tuple[MaskedTrainer, UpdateFigures]:
     """Make one update from the same beginning, of episodes that are changed first."""
     net = tiny()
     trainer = MaskedTrainer(Learners.of(net, settings), settings)
-    batch = change(Batch.of(played(net), REWARD, GROUP))
+    batch = change(EpisodeBatch.of(played(net), REWARD, GROUP))
     return trainer, trainer.update(batch, 1.0, np.random.default_rng(0))
 
 
@@ -40,7 +40,7 @@ def parameters(trainer: MaskedTrainer) -> dict[str, Tensor]:
 
 def test_episodes_are_laid_out_in_rows() -> None:
     parts: list[Parts] = [([5, 6], [7, 8, 9], [1, 0, 1], [-0.5, 0.0, -1.0]), ([4], [3], [1], [-2])]
-    batch = Batch.of(parts, np.array([1.0, 0.25]), [3, 9])
+    batch = EpisodeBatch.of(parts, np.array([1.0, 0.25]), [3, 9])
     assert batch.tokens.tolist() == [[5, 6, 7, 8, 9], [4, 3, 0, 0, 0]]
     assert batch.ours.int().tolist() == [[0, 0, 1, 0, 1], [0, 1, 0, 0, 0]]
     assert batch.logprobs.tolist() == [[0, 0, -0.5, 0, -1.0], [0, -2, 0, 0, 0]]
@@ -78,7 +78,9 @@ def test_an_update_is_that_of_a_slow_reference(settings: Settings) -> None:
     learners = Learners.of(net, settings)
     learners = replace(learners, reference=lambda tokens: other(tokens).logits)
     trainer = MaskedTrainer(learners, settings)
-    figures = trainer.update(Batch.of(played(net), REWARD, GROUP), 1.0, np.random.default_rng(0))
+    figures = trainer.update(
+        EpisodeBatch.of(played(net), REWARD, GROUP), 1.0, np.random.default_rng(0)
+    )
     expected, said = by_hand(settings)
     mine = {
         f"{name}.{inner}": p.grad
@@ -95,7 +97,7 @@ def test_the_expectation_is_that_of_each_prompt() -> None:
     """Where it is right the prompts' means say nothing, and rewards above it are pursued."""
     prior = np.array([0.5, 0.5, 0.5, 0.5, 0.5])
     net = tiny()
-    batch = Batch.of(played(net), REWARD, GROUP, prior)
+    batch = EpisodeBatch.of(played(net), REWARD, GROUP, prior)
     assert batch.prior.tolist() == prior.tolist()
     assert batch.take(torch.tensor([1, 0])).prior.tolist() == [0.5, 0.5]
     trainer = MaskedTrainer(Learners.of(net, Settings("shrunk")), Settings("shrunk"))
@@ -104,7 +106,7 @@ def test_the_expectation_is_that_of_each_prompt() -> None:
     assert not all(torch.equal(value, other[name]) for name, value in parameters(trainer).items())
 
 
-def poisoned(batch: Batch) -> Batch:
+def poisoned(batch: EpisodeBatch) -> EpisodeBatch:
     """Give what the controller did not write absurd probabilities."""
     absurd = torch.where(batch.ours, batch.logprobs, torch.tensor(float("nan")))
     return replace(batch, logprobs=absurd)
@@ -145,7 +147,7 @@ def test_logits_and_values_where_others_write_have_a_gradient_of_exactly_0(kind:
     gradients: dict[str, Tensor] = {}
     settings = Settings(advantage=kind, epochs=1, kl=0.1, entropy=0.1)
     net = tiny()
-    batch = Batch.of(played(net), REWARD, GROUP)
+    batch = EpisodeBatch.of(played(net), REWARD, GROUP)
     trainer = MaskedTrainer(watched(Learners.of(net, settings), gradients), settings)
     trainer.update(batch, 1.0, Ordered(np.random.PCG64(0)))
     assert gradients.keys() == trainer.modules.keys()
@@ -158,7 +160,7 @@ def test_logits_and_values_where_others_write_have_a_gradient_of_exactly_0(kind:
 
 
 def test_what_others_wrote_is_read_all_the_same() -> None:
-    def other_reply(batch: Batch) -> Batch:
+    def other_reply(batch: EpisodeBatch) -> EpisodeBatch:
         first = batch.ours.int().argmax(dim=1)
         reply = ~batch.ours & (torch.arange(batch.ours.shape[1]) > first[:, None])
         return replace(batch, tokens=torch.where(reply, 40, batch.tokens))
@@ -177,7 +179,8 @@ def test_the_reference_stays_as_the_policy_began() -> None:
     trainer = MaskedTrainer(learners, settings)
     generator = np.random.default_rng(0)
     seen = [
-        trainer.update(Batch.of(played(net), REWARD, GROUP), 1.0, generator).kl for _ in range(8)
+        trainer.update(EpisodeBatch.of(played(net), REWARD, GROUP), 1.0, generator).kl
+        for _ in range(8)
     ]
     assert torch.equal(learners.reference(tokens), before)
     assert not torch.allclose(net(tokens).logits, before)
@@ -190,7 +193,7 @@ def test_the_factor_is_a_share_of_the_rates() -> None:
     settings = Settings("gae", actor_rate=0.5, critic_rate=0.25)
     net = tiny()
     trainer = MaskedTrainer(Learners.of(net, settings), settings)
-    trainer.update(Batch.of(played(net), REWARD, GROUP), 0.1, np.random.default_rng(0))
+    trainer.update(EpisodeBatch.of(played(net), REWARD, GROUP), 0.1, np.random.default_rng(0))
     rates = {name: one.param_groups[0]["lr"] for name, one in trainer.optimizers.items()}
     assert rates == pytest.approx({"actor": 0.05, "critic": 0.025})
 
@@ -219,7 +222,7 @@ def bandit(kind: Kind, seed: int) -> tuple[float, float]:
 
     for _ in range(40):
         rows = [
-            Row([prompts[at // 32]], 1, 1.0, seed=int(generator.integers(2**31)))
+            GenerationRow([prompts[at // 32]], 1, 1.0, seed=int(generator.integers(2**31)))
             for at in range(64)
         ]
         done = generate(net, rows, [two])
@@ -230,7 +233,9 @@ def bandit(kind: Kind, seed: int) -> tuple[float, float]:
             (row.ids, [*d.ids, 7], [1, 0], [*d.logprobs, 0.0])
             for d, row in zip(done, rows, strict=True)
         ]
-        trainer.update(Batch.of(parts, reward, [at // 32 for at in range(64)]), 1.0, generator)
+        trainer.update(
+            EpisodeBatch.of(parts, reward, [at // 32 for at in range(64)]), 1.0, generator
+        )
         earned.append(reward.mean())
     return float(np.mean(earned[:2])), float(np.mean(earned[-3:]))
 

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from farthing.lm import measure as measuring
-from farthing.lm.measure import LENGTHS, alone, answered, measure
-from farthing.lm.networks import NETWORKS
+from farthing.lm import make as measuring
+from farthing.lm.make import LENGTHS, alone, answered, measure
+from farthing.lm.networks import NETWORKS, Size, network
 from farthing.lm.symbols import MODES, NUMBERS, SYMBOLS
-from farthing.lm.tiny import Size, network
 from farthing.models.generation import Context
 from farthing.tasks.arithmetic import part_of, solve
 

@@ -7,17 +7,26 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from farthing.corl.syntax import Answer, Ask, read
-from farthing.lm.measure import LENGTHS
-from farthing.lm.networks import NETWORKS, OWN_HOPS, RIGHT, Network, called, draws, noted
+from farthing.corl.syntax import Ask, FinalAnswer, read
+from farthing.lm.make import LENGTHS
+from farthing.lm.networks import (
+    CONTEXT,
+    NETWORKS,
+    OWN_HOPS,
+    RIGHT,
+    NetworkRecipe,
+    called,
+    draws,
+    network,
+    noted,
+)
 from farthing.lm.supervised import BUCKET, Example
 from farthing.lm.symbols import END, EXPERTS, MODES, decode
-from farthing.lm.tiny import CONTEXT, network
 from farthing.tasks.arithmetic import (
     ARITHMETIC,
     KINDS,
+    ChainProblem,
     Kind,
-    Problem,
     Recipe,
     draw_of,
     part_of,
@@ -28,7 +37,7 @@ BY_NAME = {one.name: one for one in NETWORKS}
 SOLVERS = [one for one in NETWORKS if not one.calls]
 
 
-def examples(one: Network, count: int, seed: int = 0) -> list[Example]:
+def examples(one: NetworkRecipe, count: int, seed: int = 0) -> list[Example]:
     drawn, generator = draws(one), np.random.default_rng(seed)
     return [drawn(generator) for _ in range(count)]
 
@@ -41,26 +50,26 @@ def question(example: Example) -> str:
 
 
 @pytest.mark.parametrize("one", NETWORKS, ids=lambda one: one.name)
-def test_a_network_learns_from_the_part_train_alone(one: Network) -> None:
+def test_a_network_learns_from_the_part_train_alone(one: NetworkRecipe) -> None:
     assert {part_of(question(example)) for example in examples(one, 200)} == {"train"}
 
 
 @pytest.mark.parametrize("one", NETWORKS, ids=lambda one: one.name)
-def test_examples_have_a_symbol_for_everything_and_fit_the_context(one: Network) -> None:
+def test_examples_have_a_symbol_for_everything_and_fit_the_context(one: NetworkRecipe) -> None:
     for example in examples(one, 300):
         assert 0 not in example.prompt + example.answer
         assert len(example.prompt) + len(example.answer) < CONTEXT / 2
 
 
 @pytest.mark.parametrize("one", SOLVERS, ids=lambda one: one.name)
-def test_a_solver_is_shown_thought_and_the_right_answer(one: Network) -> None:
+def test_a_solver_is_shown_thought_and_the_right_answer(one: NetworkRecipe) -> None:
     for example in examples(one, 200):
         text, gold = decode(example.answer), solve(question(example))
         assert text.endswith(f"{gold};<answer>{gold}</answer>{END}")
         assert ARITHMETIC.grade(text.removesuffix(END), [gold])
 
 
-def controlled(count: int) -> list[tuple[Problem, Example]]:
+def controlled(count: int) -> list[tuple[ChainProblem, Example]]:
     generator = np.random.default_rng(5)
     drawn = draw_of("train", BY_NAME["controller"].recipes, generator)
     return [(problem, called(problem, generator)) for problem in islice(drawn, count)]
@@ -82,7 +91,7 @@ def test_a_controller_is_shown_calls_that_its_syntax_reads() -> None:
         move = read(call, EXPERTS)
         assert isinstance(move, Ask)
         assert move.question is None
-        assert read(turn.removesuffix(END), EXPERTS) == Answer(reply)
+        assert read(turn.removesuffix(END), EXPERTS) == FinalAnswer(reply)
         experts[move.expert] += 1
         calling, right = calling + 1, right + (reply == problem.answer)
     assert calling / len(shown) == pytest.approx(0.5, abs=0.04)
@@ -100,7 +109,7 @@ def test_a_controller_alone_solves_what_is_short_and_guesses_the_rest() -> None:
         if "<call>" in text:
             continue
         move = read(text, EXPERTS)
-        assert isinstance(move, Answer)
+        assert isinstance(move, FinalAnswer)
         mode = decode(example.prompt).removesuffix(problem.text)
         text = text.removeprefix(noted(problem, mode))
         if problem.recipe.hops <= OWN_HOPS:

@@ -22,8 +22,8 @@ from tiny_models import write_weights
 from farthing.errors import BadRequestError, ContextTooLongError, InputError
 from farthing.lm.server import LARGEST_BODY
 from farthing.models.base import Completion, Message, Prompt
+from farthing.models.chat_serving import bind
 from farthing.models.local import LocalModel, LocalSettings
-from farthing.models.net import bind
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice
 

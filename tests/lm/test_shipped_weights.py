@@ -11,7 +11,7 @@ import torch
 from scipy.stats import fisher_exact
 from transformers import AutoModelForCausalLM
 
-from farthing.lm.measure import LENGTHS, Measured, answered, measure
+from farthing.lm.make import LENGTHS, MeasuredPart, answered, measure
 from farthing.lm.networks import NETWORKS
 from farthing.lm.symbols import SYMBOLS
 from farthing.models.embedded import WEIGHTS, known
@@ -20,9 +20,9 @@ PAGE = Path(__file__).parents[2] / "docs/language-models.md"
 NAMES = [one.name for one in NETWORKS]
 
 
-def said(name: str) -> list[Measured]:
+def said(name: str) -> list[MeasuredPart]:
     log: dict[str, Any] = json.loads((WEIGHTS / name / "training.json").read_text())
-    return [Measured(**one) for one in log["measured"]]
+    return [MeasuredPart(**one) for one in log["measured"]]
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from farthing.lm import supervised
+from farthing.lm.networks import Size, network
 from farthing.lm.supervised import (
     BUCKET,
     SKIP,
-    Course,
     Example,
-    Progress,
+    TrainingCourse,
+    TrainingProgress,
     padded,
     train,
 )
 from farthing.lm.symbols import SYMBOLS, decode, encode
-from farthing.lm.tiny import Size, network
-from farthing.models.generation import Row, generate
+from farthing.models.generation import GenerationRow, generate
 from farthing.rl.rex import rex
 
 SIZE = Size(1, 16)
@@ -95,14 +95,14 @@ class KilledError(Exception):
 def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    course = Course(steps=4 * BUCKET, batch=2, warm=5)
+    course = TrainingCourse(steps=4 * BUCKET, batch=2, warm=5)
     whole = network(SIZE, 1)
-    told: list[Progress] = []
-    train(whole, drawn, course, seed=7, watch=lambda p: told.append(Progress(**vars(p))))
+    told: list[TrainingProgress] = []
+    train(whole, drawn, course, seed=7, watch=lambda p: told.append(TrainingProgress(**vars(p))))
 
     monkeypatch.setattr(supervised, "EVERY_S", 0.0)
 
-    def kill(progress: Progress) -> None:
+    def kill(progress: TrainingProgress) -> None:
         if progress.step >= after * BUCKET:
             raise KilledError
 
@@ -110,14 +110,14 @@ def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     with pytest.raises(KilledError):
         train(network(SIZE, 1), drawn, course, seed=7, folder=folder, watch=kill)
     other = network(SIZE, 99)  # what is kept counts, and not what it begins with
-    rest: list[Progress] = []
+    rest: list[TrainingProgress] = []
     done = train(
         other,
         drawn,
         course,
         seed=1234,
         folder=folder,
-        watch=lambda p: rest.append(Progress(**vars(p))),
+        watch=lambda p: rest.append(TrainingProgress(**vars(p))),
     )
     assert same(weights(whole), weights(other))
     figures = [(p.step, p.symbols, p.loss) for p in told]
@@ -132,7 +132,7 @@ def test_a_killed_training_goes_on_as_if_there_was_no_kill(
 def test_equal_seeds_train_alike_and_others_do_not() -> None:
     nets = [network(SIZE, 1) for _ in range(3)]
     for net, seed in zip(nets, (7, 7, 8), strict=True):
-        train(net, drawn, Course(steps=BUCKET, batch=2), seed=seed)
+        train(net, drawn, TrainingCourse(steps=BUCKET, batch=2), seed=seed)
     first, second, third = map(weights, nets)
     assert same(first, second)
     assert not same(first, third)
@@ -157,7 +157,7 @@ def _unfilled(row: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def test_the_rate_rises_and_falls_by_rex(monkeypatch: pytest.MonkeyPatch) -> None:
-    course = Course(steps=2 * BUCKET, batch=1, warm=4, muon=0.5, adam=0.25)
+    course = TrainingCourse(steps=2 * BUCKET, batch=1, warm=4, muon=0.5, adam=0.25)
     rates: list[list[float]] = []
 
     def seen(_: Any, optimizers: Any, batch: Any, clip: float) -> float:
@@ -174,7 +174,7 @@ def test_the_rate_rises_and_falls_by_rex(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_matrices_go_by_muon_and_everything_is_learned_by_one() -> None:
     net = network(SIZE, 1)
-    muon, adam = supervised.optimizers_of(net, Course(steps=BUCKET)).values()
+    muon, adam = supervised.optimizers_of(net, TrainingCourse(steps=BUCKET)).values()
     by_muon, by_adam = (
         {id(p) for group in one.param_groups for p in group["params"]} for one in (muon, adam)
     )
@@ -187,7 +187,7 @@ def test_matrices_go_by_muon_and_everything_is_learned_by_one() -> None:
 def test_without_a_rate_of_its_own_adam_takes_the_matrices_and_what_is_frozen_is_left_out() -> None:
     net = network(SIZE, 1)
     net.model.embed_tokens.requires_grad_(requires_grad=False)
-    found = supervised.optimizers_of(net, Course(steps=BUCKET, muon=0))
+    found = supervised.optimizers_of(net, TrainingCourse(steps=BUCKET, muon=0))
     assert list(found) == ["adam"]
     learned = {id(p) for group in found["adam"].param_groups for p in group["params"]}
     assert learned == {id(p) for p in net.parameters() if p.requires_grad}
@@ -219,10 +219,10 @@ def test_a_tiny_network_learns_to_repeat_what_it_read() -> None:
         return Example(encode(f"a={digit};a?"), encode(f"{digit}<end>"))
 
     net, losses = network(Size(1, 32), 1), []
-    course = Course(steps=20 * BUCKET, batch=16, warm=10)
+    course = TrainingCourse(steps=20 * BUCKET, batch=16, warm=10)
     done = train(net, repeat, course, seed=0, watch=lambda p: losses.append(p.loss))
     assert losses[0] > 1.5
     assert done.loss < 0.1
-    rows = [Row(encode(f"a={digit};a?"), 4, ends=frozenset({1})) for digit in range(10)]
+    rows = [GenerationRow(encode(f"a={digit};a?"), 4, ends=frozenset({1})) for digit in range(10)]
     assert [decode(d.ids) for d in generate(net, rows)] == [f"{digit}<end>" for digit in range(10)]
     assert not net.training

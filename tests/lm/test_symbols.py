@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.corl.base import Expert, Mode
-from farthing.corl.prompt import prompt
-from farthing.corl.syntax import message, replied
+from farthing.corl.syntax import message, prompt, replied
 from farthing.lm.networks import solution
 from farthing.lm.symbols import (
     END,
@@ -28,7 +27,7 @@ from farthing.lm.symbols import (
     tokenizer,
 )
 from farthing.models.embedded import WEIGHTS
-from farthing.tasks.arithmetic import KINDS, Problem, Recipe, draw
+from farthing.tasks.arithmetic import KINDS, ChainProblem, Recipe, draw
 from farthing.tasks.templates import BUILT_IN
 
 reader = cache(tokenizer)
@@ -56,7 +55,7 @@ def read(text: str, template: str = WHOLE) -> list[int]:
     return numbers
 
 
-def controlled(problem: Problem, mode: str, expert: str) -> str:
+def controlled(problem: ChainProblem, mode: str, expert: str) -> str:
     """Return all that an episode with one call and one refusal may hold."""
     asked = prompt("compact", Mode(mode, 1), (Expert(expert),), problem.text)[0].content
     called = f"<call>{expert}</call>" + message("money", expert, EXPERTS, brief=True)
@@ -69,7 +68,9 @@ def test_there_are_fewer_than_64_symbols_and_no_two_are_equal() -> None:
 
 
 @given(problems, st.sampled_from(MODES), st.sampled_from(EXPERTS))
-def test_both_read_what_networks_are_taught_alike(problem: Problem, mode: str, expert: str) -> None:
+def test_both_read_what_networks_are_taught_alike(
+    problem: ChainProblem, mode: str, expert: str
+) -> None:
     episode = controlled(problem, mode.removesuffix(":"), expert)
     quoted = BUILT_IN["base"].fill({"question": problem.text, "choices": None})[-1].content
     for text in (problem.text, problem.reasoning, solution(problem), episode, quoted):
@@ -83,7 +84,7 @@ def test_both_read_anything_alike(text: str) -> None:
 
 @given(problems, st.sampled_from(MODES))
 def test_what_is_taught_has_a_symbol_for_everything_and_comes_back(
-    problem: Problem, mode: str
+    problem: ChainProblem, mode: str
 ) -> None:
     text = f"{mode}{problem.text}{solution(problem)}"
     assert 0 not in encode(text)

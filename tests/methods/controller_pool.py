@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from farthing.corl.experts import FrozenExperts
 from farthing.corl.pool import built_in
-from farthing.corl.questions import Drawn
-from farthing.corl.rollouts import Voice
-from farthing.corl.session import Opened
+from farthing.corl.questions import GeneratedQuestions
+from farthing.corl.rollouts import FrozenExperts, Voice
+from farthing.corl.session import PoolSession
 from farthing.lm import symbols
 from farthing.lm.make import write
+from farthing.lm.networks import Size, network
 from farthing.lm.symbols import FIRST, NUMBERS, SYMBOLS, WHOLE
-from farthing.lm.tiny import Size, network
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
@@ -71,7 +70,7 @@ def four(_: Prompt) -> str:
     return "<answer>4</answer>"
 
 
-def scripted_pool(network: Any, small: Callable[[Prompt], Any] = four) -> Opened:
+def scripted_pool(network: Any, small: Callable[[Prompt], Any] = four) -> PoolSession:
     """Return the pool `two` with a small expert that says 4, and a large one that is right."""
     pool = built_in("two")
     models = {
@@ -82,7 +81,7 @@ def scripted_pool(network: Any, small: Callable[[Prompt], Any] = four) -> Opened
     price = dollars("0.1")
     voice = Voice(network, symbols.encode, symbols.decode, ends, price=price, max_tokens=9)
     experts = FrozenExperts(models, 200, normalise)
-    return Opened(pool, voice, None, experts, pool.rules, pool.grader())
+    return PoolSession(pool, voice, None, experts, pool.rules, pool.grader())
 
 
 def write_pool(folder: Path) -> Path:
@@ -101,7 +100,7 @@ def write_pool(folder: Path) -> Path:
         for name, usd in PRICES.items()
     ]
     (folder / "models.json").write_text(json.dumps(listed))
-    drawn = Drawn((Recipe("affine", 1), Recipe("affine", 2)))
+    drawn = GeneratedQuestions((Recipe("affine", 1), Recipe("affine", 2)))
     lines = [
         {"id": q.id, "question": q.text, "gold": q.gold, "group": q.group, "split": q.split}
         for part, n in (("train", 20), ("calibrate", 12), ("test", 12))

@@ -13,19 +13,19 @@ from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import cards
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.routers.odar.learner import OdarLearner
 from farthing.methods.routers.odar.policy import OdarPolicy
-from farthing.methods.selective.confidence import Agreement, Own
+from farthing.methods.selective.confidence import AnswerAgreement, OwnConfidence
 from farthing.methods.selective.learner import Buying, Fit, by_votes, confident, learn
-from farthing.methods.selective.policy import Row, SelectivePolicy
+from farthing.methods.selective.policy import FixedRow, SelectivePolicy
 from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
 from farthing.methods.stopping import StoppingPolicy
 from farthing.process.action_space import SpaceName
 from farthing.process.base import Policy
-from farthing.traces.arrays import Replies, TraceArrays
+from farthing.traces.arrays import PolicyReplies, TraceArrays
 
 SHAPES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "talk": (4, ("base", "guide")),
@@ -61,7 +61,7 @@ def random_traces(seed: int, horizon: int, roles: tuple[str, ...], n: int = 40) 
         recorded=np.full(n, horizon, np.int16),
         independent=np.ones(n, bool),
         replies={
-            role: Replies(
+            role: PolicyReplies(
                 rng.integers(-1, len(roles) + 1, shape[:2]).astype(np.int8),
                 rng.integers(0, 10**5, shape[:2]),
             )
@@ -106,7 +106,7 @@ def sure(policy: Saveable, traces: TraceArrays) -> SelectivePolicy:
 
 
 def of_row(traces: TraceArrays, lines: tuple[int, ...], fit: Fit) -> SelectivePolicy:
-    buying = Buying(FixedDepthPolicy(2), "argmax", Row("calls", lines))
+    buying = Buying(FixedDepthPolicy(2), "argmax", FixedRow("calls", lines))
     return learn(buying, traces, Fraction(1, 2), fit, "").policy
 
 
@@ -135,8 +135,8 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "lookahead-lambda, call by call": lambda traces: thrifty(traces, "calls"),
     "selective": lambda traces: sure(stopping(traces), traces),
     "selective, call by call": lambda traces: sure(lookahead(traces, "calls"), traces),
-    "selective, one call": lambda traces: of_row(traces, (0,), lambda *_: Own()),
-    "selective, by agreement": lambda traces: of_row(traces, (1, 0), lambda *_: Agreement()),
+    "selective, one call": lambda traces: of_row(traces, (0,), lambda *_: OwnConfidence()),
+    "selective, by agreement": lambda traces: of_row(traces, (1, 0), lambda *_: AnswerAgreement()),
     "selective, by a mixture": lambda traces: of_row(traces, (0, 1), by_votes),
 }
 """A policy for these traces, by the name of a method that makes such, and what is special."""

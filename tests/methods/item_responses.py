@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.features.question import QuestionFeatures
-from farthing.methods.estimators.base import History
+from farthing.methods.estimators.base import OutcomeHistory
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
 WORDS = np.array([f"word{i:02}" for i in range(40)])
@@ -83,8 +83,8 @@ def pool(world: World, n: int, models: int, seed: int) -> TraceArrays:
     return recorded(asked, answered(world.abilities(models, rng), z, own, rng))
 
 
-def joiner(world: World, n: int, rng: np.random.Generator) -> tuple[FloatArray, History]:
+def joiner(world: World, n: int, rng: np.random.Generator) -> tuple[FloatArray, OutcomeHistory]:
     """Return a new model's ability, and its outcomes on n new questions."""
     ability = world.abilities(1, rng)[0]
     asked, z, own = world.questions(n, rng)
-    return ability, History(asked, answered(ability[None], z, own, rng)[:, 0])
+    return ability, OutcomeHistory(asked, answered(ability[None], z, own, rng)[:, 0])

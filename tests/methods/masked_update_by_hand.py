@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import Linear
 
-from farthing.lm.masked_ppo import Figures, Settings
+from farthing.lm.masked_ppo import Settings, UpdateFigures
+from farthing.lm.networks import Size, network
 from farthing.lm.symbols import SYMBOLS
-from farthing.lm.tiny import Size, network
-from farthing.models.generation import Row, generate
+from farthing.models.generation import GenerationRow, generate
 
 torch.set_num_threads(1)
 
@@ -42,8 +42,10 @@ def played(net: Any) -> list[Parts]:
     for row in range(len(REWARD)):
         prompt = rng.integers(2, len(SYMBOLS), size=3 + 2 * (row % 3)).tolist()
         reply = rng.integers(2, len(SYMBOLS), size=1 + row).tolist()
-        [first] = generate(net, [Row(prompt, 1 + row % 4, 1.0, seed=row)])
-        [second] = generate(net, [Row([*prompt, *first.ids, *reply], 2, 1.0, seed=row + 50)])
+        [first] = generate(net, [GenerationRow(prompt, 1 + row % 4, 1.0, seed=row)])
+        [second] = generate(
+            net, [GenerationRow([*prompt, *first.ids, *reply], 2, 1.0, seed=row + 50)]
+        )
         mask = [*[1] * len(first.ids), *[0] * len(reply), *[1] * len(second.ids)]
         known = [*first.logprobs, *[0.0] * len(reply), *second.logprobs]
         response = [*first.ids, *reply, *second.ids]
@@ -120,7 +122,7 @@ class _Judge:
         return of_trunk | _gradients("critic.head", self.head)
 
 
-def by_hand(settings: Settings) -> tuple[dict[str, Tensor], Figures]:
+def by_hand(settings: Settings) -> tuple[dict[str, Tensor], UpdateFigures]:
     """Return the gradients of an update in one part, cut to the largest norm, and its figures."""
     net = tiny()
     reference, judge = tiny(OTHER), _Judge(net)
@@ -150,7 +152,7 @@ def by_hand(settings: Settings) -> tuple[dict[str, Tensor], Figures]:
         _backward(error)
         gradients |= _cut(judge.gradients(), settings.largest_norm)
     kl = float(np.mean([k for some in kls for k in some]))
-    return gradients, Figures(kl, entropy.item(), 0.0, 0.0, loss.item(), error.item())
+    return gradients, UpdateFigures(kl, entropy.item(), 0.0, 0.0, loss.item(), error.item())
 
 
 def _by_group(slow: Sequence[_Slow]) -> list[list[float]]:

@@ -6,16 +6,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.methods.planners.base import Action, Step
+from farthing.methods.planners.base import PricedAction, Transition
 from farthing.methods.simulators.workflow import Workflow
-from farthing.methods.simulators.workflow_parts import Choice, Part
+from farthing.methods.simulators.workflow_parts import PartChoice, WorkflowPart
 
 
 @lru_cache(maxsize=100_000)
-def _some_actions(*seed: int) -> tuple[Action, ...]:
+def _some_actions(*seed: int) -> tuple[PricedAction, ...]:
     rng = np.random.default_rng(seed)
     largest = rng.integers(0, 1_000, size=int(rng.integers(1, 4))).tolist()
-    return tuple(Action(f"a{i}", int(most * rng.random()), most) for i, most in enumerate(largest))
+    return tuple(
+        PricedAction(f"a{i}", int(most * rng.random()), most) for i, most in enumerate(largest)
+    )
 
 
 @dataclass(frozen=True)
@@ -28,21 +30,21 @@ class RandomWorld:
     ends: bool = False
     """Whether every state can be ended at once."""
 
-    def actions(self, state: tuple[int, int]) -> Sequence[Action]:
+    def actions(self, state: tuple[int, int]) -> Sequence[PricedAction]:
         if state[0] >= self.depth or state[1] < 0:
             return []
         found = _some_actions(self.seed, *state)
-        return [*found, Action("end", 50, 50)] if self.ends else found
+        return [*found, PricedAction("end", 50, 50)] if self.ends else found
 
     def step(
         self, state: tuple[int, int], action: int, rng: np.random.Generator
-    ) -> Step[tuple[int, int]]:
+    ) -> Transition[tuple[int, int]]:
         actions = self.actions(state)
         cost = int(rng.integers(0, actions[action].largest_nano + 1))
         if actions[action].name == "end":
-            return Step((self.depth, -1), 50)
+            return Transition((self.depth, -1), 50)
         drawn = 3 * state[1] + int(rng.integers(0, 3))
-        return Step((state[0] + 1, drawn), cost, float(rng.random()) if self.late else 0.0)
+        return Transition((state[0] + 1, drawn), cost, float(rng.random()) if self.late else 0.0)
 
     def value(self, state: tuple[int, int]) -> float:
         return float(state[1] % 7) / 6.0 if state[0] >= self.depth else 0.0
@@ -63,12 +65,15 @@ class Trap:
     depth: int = 5
     cost: int = 10
 
-    def actions(self, state: str) -> Sequence[Action]:
-        both = [Action("left", self.cost, self.cost), Action("right", self.cost, self.cost)]
+    def actions(self, state: str) -> Sequence[PricedAction]:
+        both = [
+            PricedAction("left", self.cost, self.cost),
+            PricedAction("right", self.cost, self.cost),
+        ]
         return [] if len(state) == self.depth else both
 
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
-        return Step(state + "lr"[action], self.cost)
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
+        return Transition(state + "lr"[action], self.cost)
 
     def value(self, state: str) -> float:
         return float(state == "r" * self.depth)
@@ -88,15 +93,15 @@ class Chain:
     hurry: tuple[float, int]
     care: tuple[float, int]
 
-    def actions(self, state: int) -> Sequence[Action]:
+    def actions(self, state: int) -> Sequence[PricedAction]:
         if state < 0 or state == self.length:
             return []
         both = ("hurry", self.hurry[1]), ("care", self.care[1])
-        return [Action(name, cost, cost) for name, cost in both]
+        return [PricedAction(name, cost, cost) for name, cost in both]
 
-    def step(self, state: int, action: int, rng: np.random.Generator) -> Step[int]:
+    def step(self, state: int, action: int, rng: np.random.Generator) -> Transition[int]:
         chance, cost = (self.hurry, self.care)[action]
-        return Step(state + 1 if rng.random() < chance else -1, cost)
+        return Transition(state + 1 if rng.random() < chance else -1, cost)
 
     def value(self, state: int) -> float:
         return float(state == self.length)
@@ -124,7 +129,7 @@ def random_workflow(rng: np.random.Generator, *, fixed: bool = False, most: int 
             for samples in (1, 2)[: int(rng.integers(1, 3))]:
                 dear = model == "large"
                 choices.append(
-                    Choice(
+                    PartChoice(
                         model,
                         float(rng.uniform(0.5, 1.0) if dear else rng.uniform(0.2, 0.7)),
                         (low, high),
@@ -135,5 +140,5 @@ def random_workflow(rng: np.random.Generator, *, fixed: bool = False, most: int 
                     )
                 )
         after = tuple(before for before in range(place) if rng.random() < 0.5)
-        parts.append(Part(f"p{place}", tuple(choices), after))
+        parts.append(WorkflowPart(f"p{place}", tuple(choices), after))
     return Workflow(tuple(parts))

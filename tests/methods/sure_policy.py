@@ -8,7 +8,7 @@ from farthing.bundle.base import Bundle
 from farthing.process.base import InRounds, Policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.played import Questions
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.origin import origin_of
 
@@ -29,9 +29,9 @@ class Sure(InRounds):
         return scores
 
 
-def drawn(n: int, seed: int) -> QuestionPart:
+def drawn(n: int, seed: int) -> Questions:
     traces = generate(CONFIG, n, np.random.default_rng(seed))
-    return QuestionPart(traces, traces)
+    return Questions(traces, traces)
 
 
 def unsure(traces: TraceArrays) -> FloatArray:
@@ -44,7 +44,7 @@ def covariate_shifted(traces: TraceArrays, n: int, rng: np.random.Generator) -> 
     return traces.take(rng.choice(len(traces), size=n, p=chance / chance.sum()))
 
 
-def bundled(policy: Policy, train: QuestionPart) -> Bundle:
+def bundled(policy: Policy, train: Questions) -> Bundle:
     """Return a bundle that promises nothing yet."""
     return Bundle(
         policy=policy,

@@ -17,7 +17,7 @@ from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.process.batch_replay import replay
 from farthing.process.play import outcome_of, play
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.recommendation.candidates import candidates, single_candidate, unavailable
 from farthing.recommendation.pipeline import bundle_of
 from farthing.runtime.runner import PolicyRunner
@@ -41,8 +41,8 @@ def policy_of(traces: TraceArrays, role: str) -> AlwaysPolicy:
     return policy
 
 
-def same(ours: Outcome, theirs: Outcome) -> None:
-    for name in Outcome.__dataclass_fields__:
+def same(ours: ReplayOutcome, theirs: ReplayOutcome) -> None:
+    for name in ReplayOutcome.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), name)
 
 

@@ -14,13 +14,13 @@ from farthing.methods.base import Dataset
 from farthing.methods.cards import card
 from farthing.methods.routers.bopo.episodes import (
     UNLIMITED,
-    Generated,
+    GeneratedTasks,
     always,
     at_random,
     run,
     table,
 )
-from farthing.methods.routers.bopo.learner import BopoConfig, Learned, boundaries, learn
+from farthing.methods.routers.bopo.learner import BopoConfig, BopoFit, boundaries, learn
 from farthing.methods.routers.bopo.policy import (
     NOBODY,
     StepPolicy,
@@ -95,7 +95,7 @@ def test_what_a_policy_comes_to_is_exact(budget: int | None) -> None:
     assert came.most_nano <= limit
     mixed = StepPolicy(np.random.default_rng(1).normal(size=2 * CONFIG.steps * 9)).chances
     exact = evaluate(CONFIG, table(CONFIG, mixed, limit), worth(0.3))
-    chain = Generated.draw(CONFIG, 40_000, np.random.default_rng(2))
+    chain = GeneratedTasks.draw(CONFIG, 40_000, np.random.default_rng(2))
     rng = np.random.default_rng(3)
     done = run(chain, np.arange(chain.tasks), mixed, np.full(chain.tasks, limit), rng)
     error = np.sqrt(0.25 / chain.tasks)
@@ -219,8 +219,8 @@ def test_a_masked_model_is_never_asked(large: float, small_fits: bool, large_fit
 
 
 @cache
-def learned(price: float) -> Learned:
-    chain = Generated.draw(CONFIG, 400, np.random.default_rng(1))
+def learned(price: float) -> BopoFit:
+    chain = GeneratedTasks.draw(CONFIG, 400, np.random.default_rng(1))
     config = BopoConfig(price=price, updates=150)
     return learn(chain, config, np.random.default_rng(0))
 
@@ -250,7 +250,7 @@ def test_without_a_price_it_comes_near_always_large() -> None:
 
 
 def test_the_boundaries_tell_easy_tasks_from_hard_and_hopeless_ones() -> None:
-    chain = Generated.draw(CONFIG, 300, np.random.default_rng(6))
+    chain = GeneratedTasks.draw(CONFIG, 300, np.random.default_rng(6))
     known = boundaries(chain, 20, np.random.default_rng(7))
     for level, kind in ((0, 0), (1, 1), (2, 2)):
         assert (known.kind[chain.level == level] == kind).mean() > 0.9
@@ -265,7 +265,7 @@ def test_a_policy_comes_back_from_what_a_bundle_keeps() -> None:
 
 
 def test_mixtures_ask_the_large_model_at_their_share() -> None:
-    chain = Generated.draw(CONFIG, 5_000, np.random.default_rng(8))
+    chain = GeneratedTasks.draw(CONFIG, 5_000, np.random.default_rng(8))
     free = np.full(chain.tasks, UNLIMITED)
     who = at_random(np.full(chain.tasks, 0.25))
     done = run(chain, np.arange(chain.tasks), who, free, np.random.default_rng(9))

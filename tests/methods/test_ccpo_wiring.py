@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,11 @@ import torch
 from update_by_hand import CriticsByHand, UpdateByHand, chances, critical, divergence, walk
 
 from farthing.methods.ccpo import learner as ccpo
-from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
-from farthing.methods.cpo import learner as cpo
-from farthing.methods.cpo.learner import CpoConfig
+from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CpoConfig
 from farthing.promises.kinds.online import OnlineThreshold
 from farthing.rl.networks import Network
 from farthing.rl.rollout import Episodes, Questions
-from farthing.rl.trust_region import Improvement, Problem, TrustRegion
+from farthing.rl.trust_region import Improvement, StepProblem, TrustRegion
 from farthing.traces.arrays import BoolArray, FloatArray
 
 N, T, L, F = 24, 3, 2, 4
@@ -49,7 +48,7 @@ class Update:
     kappa: float
     drawn_from: FloatArray
     episodes: Episodes
-    problem: Problem
+    problem: StepProblem
     region: TrustRegion
     done: Improvement
     figures: dict[str, float] = field(default_factory=dict)
@@ -63,9 +62,9 @@ class Case:
     config: CcpoConfig | CpoConfig
     threshold: OnlineThreshold = field(default_factory=lambda: OnlineThreshold(kappa=0.3))
 
-    @property
-    def module(self) -> ModuleType:
-        return ccpo if isinstance(self.config, CcpoConfig) else cpo
+    def training(self, questions: Questions) -> Any:
+        made = ccpo._CcpoTraining if isinstance(self.config, CcpoConfig) else ccpo._CpoTraining
+        return made(self.config, questions, ALPHA, 0)  # type: ignore[arg-type]
 
 
 CASES = {
@@ -88,13 +87,13 @@ class Recording:
 
     def __init__(self, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         self.case, self.questions, self.updates = case, everything(), list[Update]()
-        module = case.module
-        self.training = module._Training(case.config, self.questions, ALPHA, 0)
+        self.training = case.training(self.questions)
         self.training.threshold = case.threshold
         parts = self.training.parts
         nudge = np.random.default_rng(1).normal(size=len(parts.network.parameters))
         parts.network = parts.network.moved(0.1 * nudge)
         self.critics = CriticsByHand(parts._critics)
+        module: ModuleType = ccpo
         draw: Callable[..., Episodes] = module.draw
         improve: Callable[..., Improvement] = module.improve
 
@@ -102,14 +101,14 @@ class Recording:
             self._drawn = pi.copy(), draw(pi, correct, rng)
             return self._drawn[1]
 
-        def improving(network: Network, problem: Problem, region: TrustRegion) -> Improvement:
+        def improving(network: Network, problem: StepProblem, region: TrustRegion) -> Improvement:
             done = improve(network, problem, region)
             kappa = self.training.threshold.kappa
             self.updates.append(Update(network, kappa, *self._drawn, problem, region, done))
             return done
 
-        monkeypatch.setattr(module, "draw", drawing)
-        monkeypatch.setattr(module, "improve", improving)
+        monkeypatch.setattr(ccpo, "draw", drawing)
+        monkeypatch.setattr(ccpo, "improve", improving)
 
     def run(self) -> Iterator[Update]:
         for _ in range(UPDATES):
@@ -183,7 +182,7 @@ def test_the_threshold_and_the_figures_follow_the_new_policy(recording: Recordin
     """For CPO, which has no set, the figures are those of the episodes."""
     for t, now in enumerate(recording.run(), start=1 + recording.case.threshold.updates):
         batch = recording.batch(now)
-        if recording.case.module is cpo:
+        if isinstance(recording.case.config, CpoConfig):
             assert now.figures == pytest.approx(of_episodes(now, batch))
             continue
         pi = chances(now.done.network, batch.observations)

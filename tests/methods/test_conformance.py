@@ -23,7 +23,7 @@ from farthing.process.batch_replay import Priced, followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.recommendation.candidates import candidates
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, Replies, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, PolicyReplies, TraceArrays
 
 PRESET = "hotpotqa-llama2-7b"
 Case = tuple[Policy, TraceArrays]
@@ -142,7 +142,7 @@ def mixed(traces: TraceArrays, kept: BoolArray) -> TraceArrays:
             for name, values in traces.signals.items()
         },
         replies={
-            role: Replies(
+            role: PolicyReplies(
                 np.where(whole, r.action, other.replies[role].action),
                 np.where(whole, r.cost_nano, other.replies[role].cost_nano),
             )

@@ -18,7 +18,7 @@ CONFIG = preset("hotpotqa-llama2-7b").config
 
 
 def log_likelihood(model: LatentDifficulty, traces: TraceArrays) -> float:
-    lesson = fitting._Lesson.of(traces, model)
+    lesson = fitting._Conversations.of(traces, model)
     return float(lesson.weigh(model)[1].sum())
 
 
@@ -26,7 +26,7 @@ def test_every_step_makes_the_recordings_likelier() -> None:
     """The shrinkage by one case is all that may cost a little."""
     traces = generate(CONFIG, 2_000, np.random.default_rng(0))
     model = replace(fitting._start(traces), wrong_answers=20)
-    lesson = fitting._Lesson.of(traces, model)
+    lesson = fitting._Conversations.of(traces, model)
     likely = [log_likelihood(model, traces)]
     for _ in range(30):
         model = fitting._step(model, lesson)
@@ -40,7 +40,7 @@ def test_no_rate_nearby_is_likelier() -> None:
     better = tuple(replace(of, base_later=of.base_first + 0.4) for of in CONFIG.levels)
     traces = generate(replace(CONFIG, levels=better), 3_000, np.random.default_rng(1))
     model = replace(fitting._start(traces), wrong_answers=20)
-    model = fitting._improved(model, fitting._Lesson.of(traces, model), 150)
+    model = fitting._improved(model, fitting._Conversations.of(traces, model), 150)
     best = log_likelihood(model, traces)
     for name in ("base_first", "base_later", "guide", "yes_if_right", "yes_if_wrong"):
         for level in range(fitting.LEVELS):

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from farthing.methods.base import Learner, Silent
-from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner
-from farthing.methods.cpo.learner import CpoConfig, CpoLearner
+from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner, CpoConfig, CpoLearner
 from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset

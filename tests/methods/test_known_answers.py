@@ -14,9 +14,7 @@ from update_by_hand import critical
 
 from farthing.methods.base import Silent
 from farthing.methods.ccpo import learner as ccpo
-from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
-from farthing.methods.cpo import learner as cpo
-from farthing.methods.cpo.learner import CpoConfig, CpoLearner
+from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CpoConfig, CpoLearner
 from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
@@ -46,7 +44,7 @@ def easy_and_hard(copies: int) -> Questions:
 def trained(config: CcpoConfig, updates: int) -> tuple[float, float]:
     """Return what going on takes of the easy and of the hard question, softly counted."""
     questions = easy_and_hard(5)
-    training = ccpo._Training(config, questions, ALPHA, seed=0)
+    training = ccpo._CcpoTraining(config, questions, ALPHA, seed=0)
     training.threshold = OnlineThreshold(kappa=KAPPA, step=1e-12)
     for _ in range(updates):
         training.update()
@@ -69,7 +67,7 @@ def test_as_published_the_two_right_answers_of_the_easy_question_pay_for_the_har
 
 def test_cpo_is_right_just_as_often_as_asked() -> None:
     questions = easy_and_hard(20)
-    training = cpo._Training(CpoConfig(batch=40), questions, ALPHA, seed=0)
+    training = ccpo._CpoTraining(CpoConfig(batch=40), questions, ALPHA, seed=0)
     figures = [training.update() for _ in range(120)][60:]
     mean = {name: float(np.mean([f[name] for f in figures])) for name in figures[0]}
     assert mean["coverage"] == pytest.approx(1 - float(ALPHA), abs=0.03)

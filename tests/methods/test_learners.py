@@ -9,13 +9,20 @@ import pytest
 import torch
 
 from farthing.methods.base import Fitted, Learner, Silent
-from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig, CcpoLearner, _Objective, _Training
-from farthing.methods.cpo.learner import CpoConfig, CpoLearner
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.learner import (
+    PUBLISHED,
+    CcpoConfig,
+    CcpoLearner,
+    CpoConfig,
+    CpoLearner,
+    _CcpoTraining,
+    _SoftSetObjective,
+)
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.process.batch_replay import followed
 from farthing.process.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
 from farthing.process.generator.generate import generate
-from farthing.process.replay import Outcome, outcome, paths, sample
+from farthing.process.replay import ReplayOutcome, outcome, paths, sample
 from farthing.promises.kinds.split import split_threshold
 from farthing.rl.actor_critic import SampledSurrogate
 from farthing.rl.rollout import Questions, draw
@@ -129,9 +136,9 @@ def test_ctrl_c_within_an_update_keeps_the_policy_before_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     train, done = questions(60), 0
-    update = _Training.update
+    update = _CcpoTraining.update
 
-    def interrupted(self: _Training) -> dict[str, float]:
+    def interrupted(self: _CcpoTraining) -> dict[str, float]:
         nonlocal done
         done += 1
         if done == 6:  # in the midst of the line search
@@ -142,7 +149,7 @@ def test_ctrl_c_within_an_update_keeps_the_policy_before_it(
         return update(self)
 
     before = CcpoLearner(CcpoConfig(updates=5)).fit(train, ALPHA, 0, Silent())
-    monkeypatch.setattr(_Training, "update", interrupted)
+    monkeypatch.setattr(_CcpoTraining, "update", interrupted)
     stopped = CcpoLearner(CcpoConfig(updates=9)).fit(train, ALPHA, 0, Silent())
     assert stopped.stopped_early
     assert len(stopped.curves["cost"]) == 5
@@ -174,8 +181,8 @@ def test_exact_cost_adds_what_the_set_itself_pays(price: float) -> None:
     batch, pi, sampled = batch_and_surrogate(0)
     probabilities, kappa = torch.from_numpy(pi), 0.3
     config = CcpoConfig(set_size_price=price)
-    exact = _Objective(config, batch, kappa, sampled)(probabilities)
-    other = _Objective(replace(config, cost="sampled"), batch, kappa, sampled)(probabilities)
+    exact = _SoftSetObjective(config, batch, kappa, sampled)(probabilities)
+    other = _SoftSetObjective(replace(config, cost="sampled"), batch, kappa, sampled)(probabilities)
     reach, path = soft_paths(probabilities)
     pays = soft_cost(reach, torch.from_numpy(batch.cost), kappa, config.epsilon)
     pays = pays + price * soft_set_size(
@@ -191,7 +198,7 @@ def test_unsolvable_questions_are_covered_in_the_leaf_count_too() -> None:
     nothing_right = replace(
         batch, correct=np.zeros_like(batch.correct), solvable=np.zeros_like(batch.solvable)
     )
-    training = _Training(PUBLISHED, nothing_right, ALPHA, seed=0)
+    training = _CcpoTraining(PUBLISHED, nothing_right, ALPHA, seed=0)
     log_mask = soft_mask_log(torch.from_numpy(pi), 0.3, 0.01)
     assert training._roll_out(nothing_right, torch.from_numpy(pi), log_mask, 0.3).level == 1.0
 
@@ -213,8 +220,8 @@ def test_ccpo_as_published_is_frozen() -> None:
 def test_the_constraint_is_exact_or_the_sampled_leaf_count() -> None:
     batch, pi, sampled = batch_and_surrogate(1)
     probabilities, kappa = torch.from_numpy(pi), 0.3
-    exact = _Objective(CcpoConfig(), batch, kappa, sampled)(probabilities)
-    counted = _Objective(PUBLISHED, batch, kappa, sampled)(probabilities)
+    exact = _SoftSetObjective(CcpoConfig(), batch, kappa, sampled)(probabilities)
+    counted = _SoftSetObjective(PUBLISHED, batch, kappa, sampled)(probabilities)
     leaf = np.minimum(np.ones((5, 3, 1)), pi[:, :, :2])
     leaf[:, 1:] = np.minimum(leaf[:, 1:], np.minimum.accumulate(pi[:, :-1, 2:], axis=1))
     critical = np.where(batch.correct, leaf, -np.inf).max(axis=(1, 2))
@@ -239,7 +246,7 @@ def test_ccpo_learns_to_pay_less_than_a_lottery_over_depths_of_the_same_coverage
 def test_cpo_learns_to_be_right_more_often_for_less_money() -> None:
     train, test = questions(400), questions(4_000, 6)
 
-    def after(updates: int) -> Outcome:
+    def after(updates: int) -> ReplayOutcome:
         fitted = CpoLearner(CpoConfig(updates=updates)).fit(train, ALPHA, 0, Silent())
         return sample(followed(fitted.policy, test).scores, test, np.random.default_rng(0))
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from farthing.methods.lookahead import learner as lookahead
-from farthing.methods.lookahead.learner import Cases, LookaheadConfig, Visits, _Training, visited
+from farthing.methods.lookahead.learner import (
+    Cases,
+    LookaheadConfig,
+    Visits,
+    _LookaheadTraining,
+    visited,
+)
 from farthing.methods.lookahead.policy import Order, ordered
 from farthing.process.action_space import Items, SpaceName
 from farthing.process.batch_replay import NestedReplay, replay
@@ -77,7 +83,7 @@ def test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost(
     """Without a price, the purchase alone."""
     n = 40
     traces, whim = make_traces(0, n), Whim(n)
-    training = _Training(FEW, traces, TENTH, 0)
+    training = _LookaheadTraining(FEW, traces, TENTH, 0)
     bought = np.array([(a, b) for a in range(3) for b in range(3)])
     cases = Cases(np.repeat(np.arange(n), len(bought)), np.tile(bought, (n, 1)))
     lesson = training._taught(cases, None if price is None else whim, price or 0.0)
@@ -117,10 +123,10 @@ def test_no_question_is_judged_by_estimates_that_have_seen_its_grades(
     traces = make_traces(1, 90)
     traces = replace(traces, recorded=np.full(90, 2, np.int16), made=np.ones_like(traces.made))
     config = replace(FEW, space=space)
-    mine = _Training(config, traces, TENTH, 0).fold == 0
+    mine = _LookaheadTraining(config, traces, TENTH, 0).fold == 0
     turned = np.where(mine[:, None, None], ~traces.correct, traces.correct)
     for correct in (traces.correct, turned):
-        _Training(config, replace(traces, correct=correct), TENTH, 0).improve()
+        _LookaheadTraining(config, replace(traces, correct=correct), TENTH, 0).improve()
     same = [
         (getattr(orders[0], name) == getattr(orders[1], name)).all(axis=1)
         for name in ("line", "worth")
@@ -133,7 +139,7 @@ def test_no_question_is_judged_by_estimates_that_have_seen_its_grades(
 def test_the_first_purchase_is_made_at_every_threshold() -> None:
     """Its worth is infinite, however little the estimates think of it."""
     traces = make_traces(2, 30)
-    training = _Training(FEW, traces, TENTH, 0)
+    training = _LookaheadTraining(FEW, traces, TENTH, 0)
     order = ordered(training.items.offered, Whim(30))
     assert np.isposinf(order.worth[:, 0]).all()
     assert np.isfinite(order.worth[:, 1]).all()

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.features.rounds import FeatureSet
-from farthing.methods.cpo import policy as network
-from farthing.methods.cpo.policy import NetworkPolicy, softmax
+from farthing.methods.ccpo import policy as network
+from farthing.methods.ccpo.policy import NetworkPolicy, softmax
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.traces.arrays import FloatArray, TraceArrays
@@ -56,7 +56,7 @@ def test_scores_are_the_formula_whatever_the_block(
     monkeypatch.setattr(network, "BLOCK", block)
     expected = all_at_once(policy, traces)
     assert expected.std() > 0.2  # else closeness would say little
-    np.testing.assert_allclose(policy.scores(traces), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(policy.scores(traces), expected, rtol=0, atol=1e-12)
 
 
 @given(st.integers(0, 499), st.integers(1, 40), st.integers(1, 4))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from farthing.methods.base import Silent
-from farthing.methods.lookahead.learner import FOLDS, LookaheadConfig, _Training
+from farthing.methods.lookahead.learner import FOLDS, LookaheadConfig, _LookaheadTraining
 from farthing.methods.routers import pool_gain
 from farthing.methods.routers.pool_gain import (
     COMPARED,
@@ -57,7 +57,7 @@ def asked(right: BoolArray, signal: FloatArray) -> TraceArrays:
 
 
 def share(traces: TraceArrays, seed: int) -> float:
-    training = _Training(DEEP, traces, TENTH, seed)
+    training = _LookaheadTraining(DEEP, traces, TENTH, seed)
     training.improve()
     return training.policy.estimate.share
 

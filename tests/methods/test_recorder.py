@@ -8,7 +8,7 @@ import numpy as np
 from farthing.methods.base import Silent
 from farthing.methods.baselines.rounds import FixedLearner, RandomPolicy
 from farthing.methods.baselines.uala import UalaLearner, UalaPolicy
-from farthing.methods.recorder import REPORT_EVERY, Recorder
+from farthing.methods.ccpo.learner import REPORT_EVERY, CurveRecorder
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 
@@ -23,7 +23,7 @@ class Notes:
 
 def test_reports_are_means_of_the_latest_updates() -> None:
     notes, values = Notes(), iter(range(60))
-    recorder = Recorder(notes, 60)
+    recorder = CurveRecorder(notes, 60)
     assert not recorder.run(lambda: {"cost": float(next(values))})
     latest = [np.arange(done - REPORT_EVERY, done).mean() for done in (25, 50, 60)]
     assert notes.taken == [
@@ -33,7 +33,7 @@ def test_reports_are_means_of_the_latest_updates() -> None:
 
 
 def test_no_update_leaves_no_curve() -> None:
-    recorder = Recorder(Silent(), 0)
+    recorder = CurveRecorder(Silent(), 0)
     assert not recorder.run(dict)
     assert recorder.curves() == {}
 

@@ -13,14 +13,14 @@ from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaLearner
 from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner
-from farthing.methods.selective.confidence import Own
-from farthing.methods.selective.policy import Row, SelectivePolicy
+from farthing.methods.selective.confidence import OwnConfidence
+from farthing.methods.selective.policy import FixedRow, SelectivePolicy
 from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
 from farthing.methods.stopping import StoppingLearner
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.play import outcome_of, play
-from farthing.traces.arrays import Replies, TraceArrays
+from farthing.traces.arrays import PolicyReplies, TraceArrays
 
 TENTH = Fraction(1, 10)
 BASE, GUIDE = 1, 10
@@ -116,7 +116,7 @@ def recorded(action: Sequence[Sequence[int]]) -> TraceArrays:
     """Return questions of which a model said, round by round, what to do; each reply costs 3."""
     traces = talk([[(1, 1), (1, 1), (0, 0)]] * len(action))
     said = np.array(action, dtype=np.int8)
-    return replace(traces, replies={"judge": Replies(said, np.full(said.shape, 3, np.int64))})
+    return replace(traces, replies={"judge": PolicyReplies(said, np.full(said.shape, 3, np.int64))})
 
 
 def test_an_llm_policy_does_what_the_replies_say() -> None:
@@ -168,8 +168,8 @@ def test_selective_asks_on_until_an_answer_is_sure_enough() -> None:
     """
     sure = [[0.7, 0.2, 0.2], [0.5, 0.7, 0.2], [0.5, 0.4, 0.59]]
     traces = small_pool([[0, 1, 2]] * 3, [1, 2, 4], sure)
-    row = Row("calls", (0, 1, 2))
-    policy = SelectivePolicy(FixedDepthPolicy(1), "argmax", 0.5, 0.6, Own(), row)
+    row = FixedRow("calls", (0, 1, 2))
+    policy = SelectivePolicy(FixedDepthPolicy(1), "argmax", 0.5, 0.6, OwnConfidence(), row)
     asked = [one * 10**7 for one in (1, 3, 7)]
     assert costs(policy, traces, 0.5) == asked
     assert outcome_of(play(policy, traces, 0.5, "allow")).cost_nano.tolist() == asked

@@ -9,26 +9,26 @@ import pytest
 from small_pool import small_pool
 
 from farthing import plugins
-from farthing.budgets.pacing.base import Option, Pacer, State, choose, settle
+from farthing.budgets.pacing.base import Option, Pacer, PacingState, choose, settle
 from farthing.features.question import QuestionFeatures
-from farthing.methods.agents.base import Allowance, Step
+from farthing.methods.agents.base import AgentStep, Allowance
 from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixed
-from farthing.methods.agents.budget_mem.table import Table, best_fixed
+from farthing.methods.agents.budget_mem.table import TierTable, best_fixed
 from farthing.methods.agents.budget_tracker import BUDGET_TRACKER, verifies
 from farthing.methods.allocators.agent_tts import AgentTts, Space
-from farthing.methods.allocators.base import Allocator, Batch
+from farthing.methods.allocators.base import Allocator, ItemBatch
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
 from farthing.methods.allocators.pets import PETS, Bucket
 from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET
 from farthing.methods.allocators.rco import RCO, retract
-from farthing.methods.bandits.base import Lesson, Seen
+from farthing.methods.bandits.base import BanditContext, GradedDraw
 from farthing.methods.bandits.knapsack import KNAPSACK
 from farthing.methods.bandits.squarecb import SQUARECB
 from farthing.methods.cards import system, systems
-from farthing.methods.estimators.base import History
+from farthing.methods.estimators.base import OutcomeHistory
 from farthing.methods.estimators.v0 import Directions, ItemResponse, V0Estimator
-from farthing.methods.planners.base import Action, Left
-from farthing.methods.planners.base import Step as Moved
+from farthing.methods.planners.base import PricedAction, Remaining
+from farthing.methods.planners.base import Transition as Moved
 from farthing.methods.planners.bavt import BAVT, chances
 from farthing.methods.planners.flare import FLARE
 from farthing.methods.planners.mcpp import MCPP
@@ -38,7 +38,7 @@ def item(*options: tuple[float, int]) -> list[Option]:
     return [Option(value, cost, cost) for value, cost in options]
 
 
-BATCH = Batch.of([item((0.5, 1), (0.9, 5)), item((0.4, 1), (0.6, 2)), item((0.3, 1), (0.8, 4))])
+BATCH = ItemBatch.of([item((0.5, 1), (0.9, 5)), item((0.4, 1), (0.6, 2)), item((0.3, 1), (0.8, 4))])
 """Beyond the cheapest options: 0.4 for 4, 0.2 for 1, and 0.5 for 3."""
 
 
@@ -63,7 +63,7 @@ def test_a_batch_is_given_what_the_money_buys_most_of(
 
 def test_no_assignment_is_worth_more_than_a_part_of_the_next_step() -> None:
     """Each of 20 items gains 0.5 for 10 more, and 15 are left: one step, and half of another."""
-    batch = Batch.of([item((0.0, 1), (0.5, 11))] * 20)
+    batch = ItemBatch.of([item((0.0, 1), (0.5, 11))] * 20)
     found = LAGRANGIAN.allocate(batch, 20 + 15)
     assert found.value == 0.5
     assert found.bound == pytest.approx(0.75)
@@ -76,7 +76,7 @@ def test_rco_comes_back_to_the_budget_along_the_costs() -> None:
     """
     found = retract(np.zeros((1, 2)), np.array([[0.0, 1.0]]), 0.25)
     np.testing.assert_allclose(found, [[0.0, -log(3)]], atol=1e-8)
-    batch = Batch.of([item((0.0, 0), (0.0, 1))] * 2)
+    batch = ItemBatch.of([item((0.0, 0), (0.0, 1))] * 2)
     wanted = np.array([[0.0, 1.0], [0.0, 0.0]])
     got = RCO.maximise(batch, 1, lambda soft: (float((soft * wanted).sum()), wanted))
     assert got.tolist() == [1, 0]
@@ -108,7 +108,7 @@ def test_plan_and_budget_shares_by_how_errors_fall() -> None:
     So 6 are shared 4 to 2. With four times the credit the second part has an equal share, 3, which
     pays for its 2 and the other's 2; what is left, 2, goes to the one with more errors.
     """
-    batch = Batch.of([item(*((1 - c / b, b) for b in (1, 2, 4, 8))) for c in (0.8, 0.2)])
+    batch = ItemBatch.of([item(*((1 - c / b, b) for b in (1, 2, 4, 8))) for c in (0.8, 0.2)])
     assert PLAN_AND_BUDGET.shared(batch, 6).tolist() == [2, 1]
     assert PLAN_AND_BUDGET.shared(batch, 6, np.array([1.0, 4.0])).tolist() == [2, 1]
     assert PLAN_AND_BUDGET.shared(batch, 6, np.array([1.0, 64.0])).tolist() == [1, 2]
@@ -117,14 +117,14 @@ def test_plan_and_budget_shares_by_how_errors_fall() -> None:
 def test_agent_tts_tries_the_cheapest_then_even_shares() -> None:
     """Of 5 each of two parts has 2: that pays for the second option. Its value then counts most."""
     part = item((0.0, 1), (0.0, 2), (0.0, 3))
-    space = Space(Batch.of([part, part]), budget_nano=5)
+    space = Space(ItemBatch.of([part, part]), budget_nano=5)
     found = AgentTts(trials=3).maximise(space, lambda choice: float(choice.sum()))
     assert [one.choice for one in found.trials[:2]] == [(0, 0), (1, 1)]
     assert found.trials[2].choice in {(1, 2), (2, 1), (0, 1), (1, 0), (2, 0), (0, 2)}
     assert found.value == max(one.value for one in found.trials)
 
 
-DAY = State(budget_nano=1_000, requests=100, price=0.1)
+DAY = PacingState(budget_nano=1_000, requests=100, price=0.1)
 OPTIONS = item((0.5, 10), (0.8, 30))
 """At one and at three even shares."""
 
@@ -153,7 +153,7 @@ def test_dual_descent_raises_the_price_by_what_a_request_cost_beyond_its_share(
     if name != "dual-descent-following":
         assert settle(pacer, chosen.state, chosen.option, 30, 0.0).price == pytest.approx(after)
         return
-    later = State(budget_nano=1_000, requests=100, price=0.1, spent_nano=30, settled=20)
+    later = PacingState(budget_nano=1_000, requests=100, price=0.1, spent_nano=30, settled=20)
     found = pacer.settled(later, 30, 0.4)
     rho = 0.97 / (0.3 / 0.5 * 0.6)
     assert found == pytest.approx(0.1 * exp(0.1 * (3 - rho)))
@@ -161,7 +161,7 @@ def test_dual_descent_raises_the_price_by_what_a_request_cost_beyond_its_share(
 
 def test_a_higher_price_takes_the_cheap_option() -> None:
     """At 0.2 a share: 0.8 - 0.6 is less than 0.5 - 0.2."""
-    dear = State(budget_nano=1_000, requests=100, price=0.2)
+    dear = PacingState(budget_nano=1_000, requests=100, price=0.2)
     chosen = choose(plugins.load("pacers", "dual-descent"), dear, OPTIONS, 0.0)
     assert chosen is not None
     assert chosen.index == 0
@@ -169,7 +169,7 @@ def test_a_higher_price_takes_the_cheap_option() -> None:
 
 def test_proportional_prices_the_lead_over_the_day() -> None:
     """300 of 1,000 are spent at 0.265 of the day: 10 x 0.035 / 0.7 = 0.5 a share: 0 to -0.7."""
-    state = State(budget_nano=1_000, requests=100, spent_nano=300)
+    state = PacingState(budget_nano=1_000, requests=100, spent_nano=300)
     pacer: Pacer = plugins.load("pacers", "proportional")
     assert pacer.price(state, 0.265) == pytest.approx(0.5)
     chosen = choose(pacer, state, OPTIONS, 0.265)
@@ -188,7 +188,10 @@ def test_bidding_keeps_the_money_for_who_can_bring_more() -> None:
     """
     unlearned = plugins.load("pacers", "bidding")
     taught = unlearned.taught([item((0.2, 100)), item((0.8, 100))])
-    day, longer = State(budget_nano=100, requests=2), State(budget_nano=1_000, requests=11)
+    day, longer = (
+        PacingState(budget_nano=100, requests=2),
+        PacingState(budget_nano=1_000, requests=11),
+    )
     for pacer, state, value, cost, index in (
         (taught, day, 0.4, 100, 0),
         (taught, day, 0.6, 100, 1),
@@ -208,10 +211,10 @@ def test_squarecb_weighs_arms_by_their_gaps() -> None:
 
     1 / (3 + 0.693) = 0.271, 1 / (3 + 2.078) = 0.197, and the best has the rest.
     """
-    seen = Seen(np.ones(1), EVERY, np.array([0.0, 0.1, 0.3]))
+    seen = BanditContext(np.ones(1), EVERY, np.array([0.0, 0.1, 0.3]))
     found = SQUARECB.propensities(SQUARECB.begin(3, 1), seen)
     np.testing.assert_allclose(found, [0.532, 0.271, 0.197], atol=5e-4)
-    without = Seen(np.ones(1), np.array([False, True, True]), np.array([0.0, 0.1, 0.3]))
+    without = BanditContext(np.ones(1), np.array([False, True, True]), np.array([0.0, 0.1, 0.3]))
     gamma = 4 * np.sqrt(2)
     worse = 1 / (2 + gamma * 0.2)
     found = SQUARECB.propensities(SQUARECB.begin(3, 1), without)
@@ -223,10 +226,10 @@ def test_squarecb_shrinks_what_an_arm_got_towards_an_even_grade() -> None:
 
     A constant alone is seen, held back by half a lesson: 10 x 0.5 / (10 + 0.5) beyond 0.5.
     """
-    seen = Seen(np.ones(1), EVERY, np.zeros(3))
+    seen = BanditContext(np.ones(1), EVERY, np.zeros(3))
     learned = SQUARECB.begin(3, 1)
     for _ in range(20):
-        learned = SQUARECB.learn(learned, Lesson(seen, 0, np.full(3, 1 / 3), 1.0))
+        learned = SQUARECB.learn(learned, GradedDraw(seen, 0, np.full(3, 1 / 3), 1.0))
     np.testing.assert_allclose(learned.expected(np.ones(1)), [0.5 + 5 / 10.5, 0.5, 0.5])
 
 
@@ -237,11 +240,11 @@ def test_the_knapsack_bandit_turns_from_what_lost() -> None:
     x)^2 with x = -0.734: 0.5 / 0.734^2 = 0.928 and 0.5 / 2.634^2 = 0.072.
     """
     both = np.ones(2, dtype=bool)
-    seen = Seen(np.ones(1), both, np.array([0.1, 0.2]))
+    seen = BanditContext(np.ones(1), both, np.array([0.1, 0.2]))
     begun = KNAPSACK.begin(2, 1)
     even = KNAPSACK.propensities(begun, seen)
     np.testing.assert_allclose(even, 0.5)
-    learned = KNAPSACK.learn(begun, Lesson(seen, 0, even, 0.0))
+    learned = KNAPSACK.learn(begun, GradedDraw(seen, 0, even, 0.0))
     np.testing.assert_allclose(learned.loss, [1.9, 0.0])
     np.testing.assert_allclose(KNAPSACK.propensities(learned, seen), [0.072, 0.928], atol=5e-4)
 
@@ -255,11 +258,11 @@ def test_v0_reads_an_ability_from_one_outcome() -> None:
     directions = Directions(np.zeros((512, 0)), (), np.zeros(1), np.eye(1), 0.0)
     learned = ItemResponse(directions, (), (), {})
     one, other = QuestionFeatures(("one",), ("",)), QuestionFeatures(("other",), ("",))
-    ability = learned.ability(History(one, np.array([True])))
+    ability = learned.ability(OutcomeHistory(one, np.array([True])))
     assert ability.mode[0] == pytest.approx(0.401, abs=5e-4)
     assert ability.spread[0, 0] == pytest.approx(0.806, abs=5e-4)
     for right, chance in ((True, 0.587), (False, 0.413)):
-        found = learned.success(History(one, np.array([right])), other)
+        found = learned.success(OutcomeHistory(one, np.array([right])), other)
         assert found[0] == pytest.approx(chance, abs=5e-4)
 
 
@@ -269,7 +272,7 @@ def test_v0_begins_from_what_models_are_like() -> None:
     learned = ItemResponse(directions, (), (), {})
     for right, mode in (([True], 0.808), ([], 0.5)):
         asked = QuestionFeatures(("one",) * len(right), ("",) * len(right))
-        found = learned.ability(History(asked, np.array(right, dtype=bool)))
+        found = learned.ability(OutcomeHistory(asked, np.array(right, dtype=bool)))
         assert found.mode[0] == pytest.approx(mode, abs=5e-4)
 
 
@@ -289,10 +292,10 @@ def test_v0_estimates_how_far_questions_differ_beyond_their_words() -> None:
 class Shop:
     """Two things to buy first, and one to end with; states are what was bought."""
 
-    def actions(self, state: str) -> Sequence[Action]:
+    def actions(self, state: str) -> Sequence[PricedAction]:
         if not state:
-            return [Action("dear", 6, 6), Action("cheap", 4, 4)]
-        return [Action("end", 5, 5)] if len(state) == 1 else []
+            return [PricedAction("dear", 6, 6), PricedAction("cheap", 4, 4)]
+        return [PricedAction("end", 5, 5)] if len(state) == 1 else []
 
     def step(self, state: str, action: int, rng: np.random.Generator) -> Moved[str]:
         del rng
@@ -302,7 +305,7 @@ class Shop:
     def value(self, state: str) -> float:
         return {"d": 0.3, "c": 0.1, "de": 1.0, "ce": 0.8}.get(state, 0.0)
 
-    def usual(self, state: str, left: Left) -> int | None:
+    def usual(self, state: str, left: Remaining) -> int | None:
         return 0 if state and left.nano >= 5 and len(state) == 1 else None
 
 
@@ -317,7 +320,7 @@ def test_a_planner_takes_the_first_step_of_the_best_that_can_be_paid(
     ended, and dear alone is worth more; with 5 it cannot be bought.
     """
     rng = np.random.default_rng(0)
-    assert planner.act(Shop(), "", Left(money), rng) == first  # type: ignore[attr-defined]
+    assert planner.act(Shop(), "", Remaining(money), rng) == first  # type: ignore[attr-defined]
 
 
 def test_of_first_steps_that_are_as_good_mcpp_takes_the_cheaper() -> None:
@@ -325,7 +328,7 @@ def test_of_first_steps_that_are_as_good_mcpp_takes_the_cheaper() -> None:
         def value(self, state: str) -> float:
             return float(len(state) == 2)
 
-    assert MCPP.act(Even(), "", Left(11), np.random.default_rng(0)) == 1
+    assert MCPP.act(Even(), "", Remaining(11), np.random.default_rng(0)) == 1
 
 
 def test_bavt_adds_up_gains_and_takes_the_end_of_greatest_value() -> None:
@@ -335,7 +338,7 @@ def test_bavt_adds_up_gains_and_takes_the_end_of_greatest_value() -> None:
     0.6^2, 1 to 9.
     """
     tree = replace(BAVT, root=0.1, drafts=1)
-    found = tree.search(Shop(), "", Left(20), np.random.default_rng(0))
+    found = tree.search(Shop(), "", Remaining(20), np.random.default_rng(0))
     assert (found.path, found.value, found.spent_nano, found.steps) == ((0, 0), 1.0, 20, 4)
     assert dict(found.ends) == pytest.approx({"de": 1.0, "ce": 0.9})
     np.testing.assert_allclose(chances([0.2, 0.6], 0.5), [0.1, 0.9])
@@ -344,8 +347,8 @@ def test_bavt_adds_up_gains_and_takes_the_end_of_greatest_value() -> None:
 def test_nothing_is_worth_a_step_that_ends_too_late() -> None:
     """Each step takes a second: with 1.5 the end is too late, and dear alone is worth most."""
     rng = np.random.default_rng(0)
-    assert [FLARE.act(Shop(), "", Left(11, of), rng) for of in (2.5, 1.5)] == [0, 0]
-    assert [MCPP.act(Shop(), "", Left(10, of), rng) for of in (inf, 2.5)] == [1, 1]
+    assert [FLARE.act(Shop(), "", Remaining(11, of), rng) for of in (2.5, 1.5)] == [0, 0]
+    assert [MCPP.act(Shop(), "", Remaining(10, of), rng) for of in (inf, 2.5)] == [1, 1]
 
 
 def test_the_budget_tracker_speaks_of_the_tightest_budget() -> None:
@@ -354,7 +357,7 @@ def test_the_budget_tracker_speaks_of_the_tightest_budget() -> None:
     said = BUDGET_TRACKER.told(allowance)
     assert said.startswith("Budget: search 6 used, 4 left of 10; tokens 900 used, 100 left of")
     assert "Little is left" in said
-    steps = [Step("search", {"search": 4, "tokens": 100}), Step("read", {"tokens": 101})]
+    steps = [AgentStep("search", {"search": 4, "tokens": 100}), AgentStep("read", {"tokens": 101})]
     assert BUDGET_TRACKER.allowed(allowance, steps) == (True, False)
     assert [verifies(one) for one in (allowance, allowance.charged({"tokens": 1}))] == [True, False]
 
@@ -365,7 +368,7 @@ def test_of_tiers_that_are_as_good_the_cheapest_are_the_best() -> None:
     cost = np.full((1, 243), 100)
     cost[0, 77] = 90
     nothing = np.zeros((1, states, FEATURES)), np.zeros((1, states, 3), dtype=np.int64)
-    table = Table(*nothing, np.ones((1, 243), dtype=bool), cost)
+    table = TierTable(*nothing, np.ones((1, 243), dtype=bool), cost)
     assert [best_fixed(table, price) for price in (0.0, 0.001)] == [77, 77]
 
 

@@ -9,8 +9,7 @@ import torch
 
 from farthing.corl.base import Expert, Mode
 from farthing.corl.episode import Rules
-from farthing.corl.experts import Reply
-from farthing.corl.rollouts import Voice
+from farthing.corl.rollouts import ExpertReply, Voice
 from farthing.lm.symbols import END, NUMBERS, SYMBOLS, decode, encode
 from farthing.models.base import Usage
 from farthing.models.prices import Rates, TokenPrice
@@ -86,10 +85,10 @@ class Perfect:
     says: Callable[[str], str] = solve
     asked: list[list[tuple[str, str]]] = field(default_factory=list)
 
-    def ask(self, calls: Sequence[tuple[str, str]]) -> list[Reply]:
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
         """Return the reply to each (expert, question)."""
         self.asked.append(list(calls))
-        return [Reply(self.says(text), self.price[name], Usage(3, 1)) for name, text in calls]
+        return [ExpertReply(self.says(text), self.price[name], Usage(3, 1)) for name, text in calls]
 
     def largest_nano(self, expert: str, question: str) -> int:
         """Return the most that a call can cost, in nano-dollars."""

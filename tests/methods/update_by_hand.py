@@ -9,9 +9,8 @@ import math
 import numpy as np
 import torch
 
-from farthing.methods.ccpo.learner import CcpoConfig
-from farthing.methods.cpo.learner import CpoConfig
-from farthing.rl.critics import Critics
+from farthing.methods.ccpo.learner import CcpoConfig, CpoConfig
+from farthing.rl.actor_critic import Critics
 from farthing.rl.networks import Network
 from farthing.rl.rollout import Episodes, Questions
 from farthing.traces.arrays import FloatArray

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from planner_worlds import random_workflow
 
-from farthing.methods.planners.base import Left
+from farthing.methods.planners.base import Remaining
 from farthing.methods.simulators.workflow import Workflow
 
 Running = tuple[tuple[float, int, float], ...]
@@ -60,16 +60,16 @@ def exact(workflow: Workflow, nano: int, seconds: float) -> float:  # noqa: C901
     return best(frozenset(), (), nano, 0.0)
 
 
-def instances(count: int, *seed: int) -> list[tuple[Workflow, Left, float]]:
+def instances(count: int, *seed: int) -> list[tuple[Workflow, Remaining, float]]:
     """Return random workflows of 1 to 3 parts, money and time, and their best chance.
 
     Those that are hardly ever or nearly always done are left out: they tell no plans apart.
     """
     rng = np.random.default_rng(seed)
-    found: list[tuple[Workflow, Left, float]] = []
+    found: list[tuple[Workflow, Remaining, float]] = []
     while len(found) < count:
         flow = random_workflow(rng, fixed=True, most=3)
-        left = Left(int(rng.integers(20, 250)), float(rng.integers(5, 30)))
+        left = Remaining(int(rng.integers(20, 250)), float(rng.integers(5, 30)))
         best = exact(flow, left.nano, left.seconds)
         if 0.05 < best < 0.98:
             found.append((flow, left, best))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from farthing.models.batching import Batching, Job
+from farthing.models.batching import BatchedJob, Batching
 
-Batch = Sequence[Job[int, int]]
+Batch = Sequence[BatchedJob[int, int]]
 
 
 class Worker:
@@ -18,7 +18,7 @@ class Worker:
         self.batches: list[list[int]] = []
         self.free = threading.Event()
         self.started = threading.Event()
-        self.do: Callable[[Job[int, int]], None] = lambda job: job.resolve(2 * job.asked)
+        self.do: Callable[[BatchedJob[int, int]], None] = lambda job: job.resolve(2 * job.asked)
 
     def __call__(self, batch: Batch) -> None:
         self.batches.append([job.asked for job in batch])
@@ -89,7 +89,7 @@ def test_a_failure_is_of_its_own_job_and_a_crash_of_all_that_are_left() -> None:
     worker = Worker()
     worker.free.set()
 
-    def do(job: Job[int, int]) -> None:
+    def do(job: BatchedJob[int, int]) -> None:
         if job.asked == 1:
             job.fail(ValueError("not this one"))
         elif job.asked == 3:

@@ -16,8 +16,8 @@ from farthing.models.openai_compatible import OpenAICompatibleModel, OpenAISetti
 from farthing.models.prices import PriceTable, Rates, TokenPrice, largest_cost_nano
 from farthing.models.scripted import ScriptedModel
 from farthing.runtime.agents.base import BaseAgent
-from farthing.runtime.cost_bound import CostBoundClient
 from farthing.runtime.meter import Meter, QuestionBudget
+from farthing.runtime.protocol import CostBoundClient
 from farthing.tasks.base import Question
 
 RISING = TokenPrice(

@@ -15,7 +15,7 @@ from farthing.errors import ModelError
 from farthing.models.base import Completion, Message, Model, Prompt
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import PriceTable, Rates, TokenPrice, largest_usage
-from farthing.models.rate_limit import Limited, Limits, RateLimiter
+from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
 from farthing.models.retry import Retrying, RetryPolicy
 
 PRICES = PriceTable({"m": TokenPrice((Rates(Decimal(1), Decimal(2)),))})
@@ -33,7 +33,7 @@ def outcomes(
 ) -> list[Completion | ModelError]:
     async def run() -> list[Completion | ModelError]:
         bare = OpenAISettings(model="m", url=endpoint.url, timeout_s=timeout_s).open(PRICES)
-        limited = Limited(bare, RateLimiter(Limits(concurrent=concurrent)))
+        limited = Limited(bare, RateLimiter(RateLimits(concurrent=concurrent)))
         model = Retrying(limited, patience)
         try:
             return list(await asyncio.gather(*(_outcome(model, k) for k in range(calls))))

@@ -16,7 +16,14 @@ from transformers import (
 )
 
 from farthing.errors import InputError
-from farthing.models.generation import Context, Generated, Row, as_they_end, generate, without
+from farthing.models.generation import (
+    Context,
+    Generated,
+    GenerationRow,
+    as_they_end,
+    generate,
+    without,
+)
 
 VOCABULARY = 30
 PROMPTS = ([5, 6, 7], [8], [9, 10, 11, 12, 13, 14, 15], [3, 3])
@@ -94,7 +101,7 @@ def same(one: Generated, other: Generated) -> None:
 
 def test_greedy_is_what_the_library_generates(network: Any) -> None:
     lengths = [12, 3, 20, 7]
-    rows = [Row(ids, n) for ids, n in zip(PROMPTS, lengths, strict=True)]
+    rows = [GenerationRow(ids, n) for ids, n in zip(PROMPTS, lengths, strict=True)]
     done = generate(network, rows)
     for prompt, n, mine in zip(PROMPTS, lengths, done, strict=True):
         assert list(mine.ids) == theirs(network, prompt, max_new_tokens=n)
@@ -102,9 +109,12 @@ def test_greedy_is_what_the_library_generates(network: Any) -> None:
 
 
 def test_a_row_ends_at_its_own_end_token(network: Any) -> None:
-    free = generate(network, [Row(ids, 20) for ids in PROMPTS])
+    free = generate(network, [GenerationRow(ids, 20) for ids in PROMPTS])
     end = free[2].ids[4]
-    rows = [Row(ids, 20, ends=frozenset({end} if i == 2 else {})) for i, ids in enumerate(PROMPTS)]
+    rows = [
+        GenerationRow(ids, 20, ends=frozenset({end} if i == 2 else {}))
+        for i, ids in enumerate(PROMPTS)
+    ]
     done = generate(network, rows)
     cut = free[2].ids.index(end) + 1
     assert (done[2].ids, done[2].reason) == (free[2].ids[:cut], "end")
@@ -115,10 +125,10 @@ def test_a_row_ends_at_its_own_end_token(network: Any) -> None:
 
 def test_a_row_is_the_same_alone_and_in_any_company(network: Any) -> None:
     rows = [
-        Row(PROMPTS[0], 15, temperature=1.0, seed=1, top_logprobs=2),
-        Row(PROMPTS[1], 4, temperature=0.7, top_p=0.8, seed=2),
-        Row(PROMPTS[2], 20, seed=3, top_logprobs=5),
-        Row(PROMPTS[2], 20, temperature=2.0, seed=1, top_logprobs=1),
+        GenerationRow(PROMPTS[0], 15, temperature=1.0, seed=1, top_logprobs=2),
+        GenerationRow(PROMPTS[1], 4, temperature=0.7, top_p=0.8, seed=2),
+        GenerationRow(PROMPTS[2], 20, seed=3, top_logprobs=5),
+        GenerationRow(PROMPTS[2], 20, temperature=2.0, seed=1, top_logprobs=1),
     ]
     alone = [generate(network, [row])[0] for row in rows]
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 2, 0]):
@@ -131,8 +141,8 @@ def test_a_row_is_the_same_alone_and_in_any_company(network: Any) -> None:
 def test_log_probabilities_are_the_networks_own(network: Any) -> None:
     """Neither temperature nor top_p changes what the network itself said."""
     rows = [
-        Row(PROMPTS[0], 9, temperature=3.0, top_p=0.9, seed=0, top_logprobs=4),
-        Row(PROMPTS[2], 5, top_logprobs=VOCABULARY + 5),
+        GenerationRow(PROMPTS[0], 9, temperature=3.0, top_p=0.9, seed=0, top_logprobs=4),
+        GenerationRow(PROMPTS[2], 5, top_logprobs=VOCABULARY + 5),
     ]
     done = generate(network, rows)
     for row, one in zip(rows, done, strict=True):
@@ -147,7 +157,7 @@ def test_log_probabilities_are_the_networks_own(network: Any) -> None:
 
 
 def test_log_probabilities_are_of_what_hooks_left(network: Any) -> None:
-    row = Row(PROMPTS[0], 6, temperature=3.0, seed=0)
+    row = GenerationRow(PROMPTS[0], 6, temperature=3.0, seed=0)
     [done] = generate(network, [row], [without(3), lambda logits, _: logits * 0.5])
     with torch.no_grad():
         whole = network(torch.tensor([[*row.ids, *done.ids]])).logits[0].double()
@@ -164,7 +174,8 @@ def test_draws_follow_the_distribution(temperature: float, top_p: float) -> None
     network = llama().eval()
     n = 4_000
     rows = [
-        Row(PROMPTS[0], 1, temperature=temperature, top_p=top_p, seed=seed) for seed in range(n)
+        GenerationRow(PROMPTS[0], 1, temperature=temperature, top_p=top_p, seed=seed)
+        for seed in range(n)
     ]
     counts = [0] * VOCABULARY
     for done in generate(network, rows):
@@ -186,7 +197,7 @@ def test_draws_follow_the_distribution(temperature: float, top_p: float) -> None
 def test_without_a_seed_torchs_own_generator_decides() -> None:
     torch.manual_seed(0)
     network = llama().eval()
-    row = Row(PROMPTS[0], 12, temperature=1.0)
+    row = GenerationRow(PROMPTS[0], 12, temperature=1.0)
     found = []
     for seed in (4, 4, 5):
         torch.manual_seed(seed)
@@ -204,7 +215,9 @@ def test_a_stop_condition_sees_what_was_taken_and_ends_its_row() -> None:
         seen.append(list(taken))
         return len(taken) == 3
 
-    free, stopped = generate(network, [Row(PROMPTS[1], 6), Row(PROMPTS[1], 6, stop=stop)])
+    free, stopped = generate(
+        network, [GenerationRow(PROMPTS[1], 6), GenerationRow(PROMPTS[1], 6, stop=stop)]
+    )
     assert (stopped.ids, stopped.reason) == (free.ids[:3], "stop")
     assert seen == [list(free.ids[:n]) for n in (1, 2, 3)]
 
@@ -225,7 +238,7 @@ def test_hooks_come_one_after_another_and_see_the_rows_under_way() -> None:
             logits[place, len(one.ids)] = 1.0
         return logits
 
-    rows = [Row([1], 2), Row([2, 2], 4, temperature=1e-3, seed=0)]
+    rows = [GenerationRow([1], 2), GenerationRow([2, 2], 4, temperature=1e-3, seed=0)]
     done = generate(network, rows, [watch, length])
     assert [one.ids for one in done] == [(1, 2), (2, 3, 4, 5)]
     assert seen[1] == [[1, 1], [2, 2, 2]]
@@ -241,7 +254,9 @@ def test_rows_are_handed_over_as_they_end_with_the_gradient_as_it_was() -> None:
         assert not logits.requires_grad
         return logits
 
-    for number, done in as_they_end(network, [Row([1], 5), Row([2], 2), Row([3], 9)], [watch]):
+    for number, done in as_they_end(
+        network, [GenerationRow([1], 5), GenerationRow([2], 2), GenerationRow([3], 9)], [watch]
+    ):
         assert torch.is_grad_enabled()
         ended.append((number, len(done.ids)))
     assert ended == [(1, 2), (0, 5), (2, 9)]
@@ -252,9 +267,9 @@ def test_rows_are_handed_over_as_they_end_with_the_gradient_as_it_was() -> None:
 def test_nothing_left_to_take_is_said() -> None:
     network = llama().eval()
     with pytest.raises(InputError, match="a hook forbids all"):
-        generate(network, [Row([1], 2)], [lambda logits, _: logits - torch.inf])
+        generate(network, [GenerationRow([1], 2)], [lambda logits, _: logits - torch.inf])
     with pytest.raises(InputError, match="at least one token"):
-        Row([], 2)
+        GenerationRow([], 2)
     assert generate(network, []) == []
 
 
@@ -269,6 +284,6 @@ def test_a_network_in_an_adapter_makes_the_logits_of_the_last_place_alone() -> N
     ).eval()
     shapes = []
     network.lm_head.register_forward_hook(lambda _, __, out: shapes.append(tuple(out.shape)))
-    [done] = generate(wrapped, [Row(PROMPTS[2], 3)])
+    [done] = generate(wrapped, [GenerationRow(PROMPTS[2], 3)])
     assert shapes == [(1, 1, VOCABULARY)] * 3
     assert list(done.ids) == theirs(wrapped, PROMPTS[2], max_new_tokens=3)

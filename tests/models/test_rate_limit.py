@@ -12,7 +12,7 @@ from farthing.errors import InputError, RateLimitError
 from farthing.models.base import Message, Prompt, Usage
 from farthing.models.clock import ManualClock
 from farthing.models.prices import largest_usage
-from farthing.models.rate_limit import Limited, Limits, RateLimiter
+from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
 from farthing.models.scripted import Reply, ScriptedModel
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ def test_no_minute_holds_more_than_the_limits(
     """Arrivals are (seconds after the one before, tokens)."""
 
     async def work(clock: ManualClock) -> list[tuple[int, float, int]]:
-        limits = Limits(requests_per_minute=requests, tokens_per_minute=tokens)
+        limits = RateLimits(requests_per_minute=requests, tokens_per_minute=tokens)
         admission = RateLimiter(limits, clock)
         admitted: list[tuple[int, float, int]] = []
 
@@ -68,7 +68,7 @@ def test_no_minute_holds_more_than_the_limits(
 
 def test_concurrency_is_kept_and_the_line_is_fair() -> None:
     async def work(clock: ManualClock) -> tuple[int, list[int]]:
-        admission = RateLimiter(Limits(concurrent=3), clock)
+        admission = RateLimiter(RateLimits(concurrent=3), clock)
         under_way = most = 0
         order: list[int] = []
 
@@ -93,7 +93,7 @@ def test_concurrency_is_kept_and_the_line_is_fair() -> None:
 
 def test_a_cancelled_wait_gives_everything_back() -> None:
     async def work(clock: ManualClock) -> float:
-        admission = RateLimiter(Limits(requests_per_minute=2, concurrent=1), clock)
+        admission = RateLimiter(RateLimits(requests_per_minute=2, concurrent=1), clock)
 
         async def call() -> None:
             async with admission.admit(1):
@@ -117,7 +117,7 @@ def test_a_cancelled_wait_gives_everything_back() -> None:
 
 def test_a_cancelled_call_leaves_its_place() -> None:
     async def work(clock: ManualClock) -> float:
-        admission = RateLimiter(Limits(concurrent=1), clock)
+        admission = RateLimiter(RateLimits(concurrent=1), clock)
 
         async def call() -> None:
             async with admission.admit(1):
@@ -138,7 +138,7 @@ def test_a_cancelled_call_leaves_its_place() -> None:
 
 def test_tokens_that_were_not_used_come_back_at_once() -> None:
     async def work(clock: ManualClock) -> float:
-        admission = RateLimiter(Limits(tokens_per_minute=100), clock)
+        admission = RateLimiter(RateLimits(tokens_per_minute=100), clock)
         async with admission.admit(90) as ticket:
             waiting = asyncio.create_task(_admitted_at(admission, clock, 50))
             await clock.advance(5)
@@ -157,7 +157,7 @@ async def _admitted_at(admission: RateLimiter, clock: ManualClock, tokens: int) 
 
 def test_a_call_larger_than_a_minute_is_admitted_alone() -> None:
     async def work(clock: ManualClock) -> float:
-        admission = RateLimiter(Limits(tokens_per_minute=100), clock)
+        admission = RateLimiter(RateLimits(tokens_per_minute=100), clock)
         await _admitted_at(admission, clock, 1)
         waiting = asyncio.create_task(_admitted_at(admission, clock, 500))
         await clock.advance(61)
@@ -172,7 +172,7 @@ def test_an_endpoint_that_asks_to_wait_is_left_alone_by_all() -> None:
     async def work(clock: ManualClock) -> float:
         script: list[Reply] = [RateLimitError("slow down", retry_after_s=7), "fine"]
         scripted = ScriptedModel(lambda _: script.pop(0))
-        model = Limited(scripted, RateLimiter(Limits(concurrent=1), clock))
+        model = Limited(scripted, RateLimiter(RateLimits(concurrent=1), clock))
         with pytest.raises(RateLimitError):
             await model.complete(prompt)
         other = asyncio.create_task(model.complete(prompt))
@@ -191,7 +191,7 @@ def test_a_limited_model_counts_what_was_used() -> None:
 
     async def work(clock: ManualClock) -> None:
         size = largest.input_tokens + largest.output_tokens
-        admission = RateLimiter(Limits(tokens_per_minute=size), clock)
+        admission = RateLimiter(RateLimits(tokens_per_minute=size), clock)
         model = Limited(ScriptedModel(lambda _: "a b c"), admission)
         done = await model.complete(prompt)
         assert done.usage == Usage(1, 3)
@@ -201,8 +201,8 @@ def test_a_limited_model_counts_what_was_used() -> None:
 
 
 def test_shares_keep_the_limit_and_too_many_workers_are_refused() -> None:
-    whole = Limits(requests_per_minute=100, tokens_per_minute=1_001, concurrent=7)
+    whole = RateLimits(requests_per_minute=100, tokens_per_minute=1_001, concurrent=7)
     part = whole.share(3)
-    assert part == Limits(requests_per_minute=33, tokens_per_minute=333, concurrent=2)
+    assert part == RateLimits(requests_per_minute=33, tokens_per_minute=333, concurrent=2)
     with pytest.raises(InputError, match="8 workers cannot share concurrent = 7"):
         whole.share(8)

@@ -107,12 +107,10 @@ def test_it_is_taught_to_call_in_an_adapter_that_is_all_that_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from farthing.corl.checkpoint import pool_of, pool_to_train  # noqa: PLC0415 - slow
-    from farthing.corl.learner import Course  # noqa: PLC0415
+    from farthing.corl.learner import TrainingSchedule  # noqa: PLC0415
     from farthing.corl.pool import read_pool  # noqa: PLC0415
-    from farthing.corl.session import Opened  # noqa: PLC0415
-    from farthing.corl.training import Plan, train  # noqa: PLC0415
-    from farthing.corl.warm_start import COURSE, warm  # noqa: PLC0415
-    from farthing.corl.warm_start import Plan as Lesson  # noqa: PLC0415
+    from farthing.corl.session import PoolSession  # noqa: PLC0415
+    from farthing.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start  # noqa: PLC0415
     from farthing.lm.masked_ppo import Settings  # noqa: PLC0415
 
     monkeypatch.setenv("FARTHING_CACHE", str(tmp_path / "cache"))
@@ -121,16 +119,20 @@ def test_it_is_taught_to_call_in_an_adapter_that_is_all_that_is_kept(
     digits = [f'{{"question": "b=a+{k};a=4;b?", "gold": "{(4 + k) % 10}"}}' for k in range(1, 9)]
     (tmp_path / "questions.jsonl").write_text("\n".join(digits))
     losses: list[float] = []
-    with Opened.of(read_pool(file)) as opened:
-        lesson = Lesson(lora=4, questions=4, course=replace(COURSE, steps=16, batch=4))
-        warm(opened, lesson, warmed, lambda done: losses.append(done.loss))
+    with PoolSession.of(read_pool(file)) as opened:
+        lesson = WarmStartPlan(lora=4, questions=4, course=replace(COURSE, steps=16, batch=4))
+        warm_start(opened, lesson, warmed, lambda done: losses.append(done.loss))
     assert losses[-1] < 0.5 * losses[0]
-    with Opened.of(pool_to_train(str(file), warmed, None)) as opened:
-        log = train(opened, Plan(course=Course(1, 2), settings=Settings(epochs=1)), trained)
+    with PoolSession.of(pool_to_train(str(file), warmed, None)) as opened:
+        log = train(
+            opened,
+            TrainingPlan(course=TrainingSchedule(1, 2), settings=Settings(epochs=1)),
+            trained,
+        )
     assert abs(log.updates[0].kl) < 1e-3
     assert sum(part.stat().st_size for part in trained.iterdir()) < 20e6
     assert '"base_model_name_or_path": "smollm2"' in (trained / "adapter_config.json").read_text()
-    with Opened.of(pool_of(trained, None).pool) as opened:
+    with PoolSession.of(pool_of(trained, None).pool) as opened:
         assert opened.voice.network.active_adapters() == ["default"]
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farthing.process.generator.generate import generate
-from farthing.process.generator.generated_traces import generate_traces
+from farthing.process.generator.generate import generate, generate_traces
 from farthing.process.generator.presets import PRESETS
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, load

@@ -9,7 +9,7 @@ from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.process import latency
 from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.operating_points import of_calls
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.traces.arrays import TraceArrays
 
 
@@ -70,5 +70,5 @@ def test_what_was_never_recorded_is_none() -> None:
     assert found.latency_s is None
     timed_too = replay(FixedDepthPolicy(1), ROUNDS).act(1.0)
     assert found.take(np.array([0])).latency_s is None
-    assert Outcome.joined([found, timed_too]).latency_s is None
-    assert Outcome.joined([timed_too, timed_too]).latency_s is not None
+    assert ReplayOutcome.joined([found, timed_too]).latency_s is None
+    assert ReplayOutcome.joined([timed_too, timed_too]).latency_s is not None

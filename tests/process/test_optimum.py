@@ -19,7 +19,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Silent
 from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.methods.stopping import StoppingLearner
 from farthing.process import replay
 from farthing.process.base import InRounds
@@ -266,7 +266,7 @@ def test_no_learned_stopping_rule_beats_it_but_it_comes_close(model: Any) -> Non
         assert ended.cost_nano.mean() / 1e9 == pytest.approx(least, rel=0.1)
 
 
-def at_thresholds(policy: InRounds, traces: TraceArrays) -> list[replay.Outcome]:
+def at_thresholds(policy: InRounds, traces: TraceArrays) -> list[replay.ReplayOutcome]:
     """Act with a strict, a middling and a loose threshold."""
     scores = policy.scores(traces)
     followed = replay.paths(scores, traces, empty="allow")
@@ -352,7 +352,7 @@ def beats(config: GeneratorConfig, traces: TraceArrays, score: FloatArray, kappa
     return ahead(config, ended)
 
 
-def ahead(config: GeneratorConfig, ended: replay.Outcome) -> float:
+def ahead(config: GeneratorConfig, ended: replay.ReplayOutcome) -> float:
     """Return by how many standard errors a policy beats the optimum at its own coverage."""
     corners = np.array(frontier(config))
     at = int(np.clip(np.searchsorted(corners[:, 1], ended.covered.mean()), 1, len(corners) - 1))
@@ -360,7 +360,7 @@ def ahead(config: GeneratorConfig, ended: replay.Outcome) -> float:
     return beaten_by(config, ended, rise[0] / rise[1] * 1e9)
 
 
-def beaten_by(config: GeneratorConfig, ended: replay.Outcome, price: float) -> float:
+def beaten_by(config: GeneratorConfig, ended: replay.ReplayOutcome, price: float) -> float:
     """Return by how many standard errors a policy's worth at this price exceeds the optimum's."""
     corners = np.array(frontier(config))
     optimum = (price * corners[:, 1] - corners[:, 0] * 1e9).max()

@@ -18,7 +18,14 @@ from farthing.process.base import NOTHING, Budget, InRounds, Policy
 from farthing.process.batch_replay import Priced, followed, replay
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.process.play import Played, begin, initial_state, outcome_of, play, sample_actions
+from farthing.process.play import (
+    PlayedQuestions,
+    begin,
+    initial_state,
+    outcome_of,
+    play,
+    sample_actions,
+)
 from farthing.process.replay import EMPTY_SETS, paths, sample
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -147,7 +154,7 @@ def check(
             )
 
 
-def asking(policy: Policy, played: Played) -> IntArray:
+def asking(policy: Policy, played: PlayedQuestions) -> IntArray:
     """Return what deciding cost, [n]: once after each round that was bought."""
     if not isinstance(policy, Priced):
         return np.zeros(len(played.best), dtype=np.int64)

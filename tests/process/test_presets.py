@@ -15,7 +15,7 @@ from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import PRESETS, preset
-from farthing.process.replay import Outcome, outcome, paths, sample
+from farthing.process.replay import ReplayOutcome, outcome, paths, sample
 from farthing.traces.arrays import TraceArrays
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def table(second_column: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def play(row: str, traces: TraceArrays) -> Outcome:
+def play(row: str, traces: TraceArrays) -> ReplayOutcome:
     """Simulate a row of the table question by question."""
     if row == "Random":
         scores = RandomPolicy().scores(traces)

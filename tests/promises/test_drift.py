@@ -218,6 +218,7 @@ def test_evidence_stays_where_it_was_highest() -> None:
     assert after.evidence() == failed.evidence() > 1 / DELTA
     assert after.fortune.last < failed.fortune.last
     assert after.alarms(DELTA)
+    assert after.alarms(1.01 / after.evidence())
     assert not after.alarms(1 / after.evidence() / 1.01)
 
 

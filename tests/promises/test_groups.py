@@ -1,10 +1,12 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from crepes import ConformalClassifier
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.kinds.groups import group_thresholds, too_small
+from farthing.promises.kinds.groups import GroupsPromise, group_thresholds, too_small
 
 NAMES = ("law", "art", "physics")
 
@@ -45,6 +47,13 @@ def test_a_group_that_is_too_small_says_so_by_name() -> None:
     assert too_small(found) == ["art", "physics"]
     assert (found["physics"].n, found["physics"].kappa) == (0, 0.0)
     assert found["law"].k == 1
+
+
+def test_a_group_that_is_just_large_enough_is_promised_something() -> None:
+    """Nine questions allow no miss at 0.1 but the least score itself: rank 1 of ten."""
+    for n, promised in ((8, False), (9, True)):
+        found = group_thresholds(np.linspace(0, 1, n), np.zeros(n, dtype=int), NAMES, "0.1")
+        assert GroupsPromise(alpha=Fraction("0.1"), groups=found).promises == promised
 
 
 def test_questions_without_a_group_are_refused() -> None:

@@ -1,5 +1,6 @@
 """Proving on many splits, by counts of losses and wins, proves what one exact proof does."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ ABOUT: Any = {"fingerprint": "", "question_budget_nano": None}
     "asked",
     [
         Parity("large", "0.05", "0.1"),
-        Parity("large", "0.1", "0.3", candidates=2),
+        Parity("large", "0.1", "0.3", share=Fraction(1, 2)),
         Parity("large", "-0.02", "0.2"),
         Parity("large", "0", "0.2"),
         Agreement("large", "0.2", "0.1"),
-        Agreement("large", "0.3", "0.2", candidates=3),
+        Agreement("large", "0.3", "0.2", share=Fraction(1, 3)),
         Selective("0.8", "0.2"),
         Budget("0.00000008", "0.0000001", "0.2"),
     ],

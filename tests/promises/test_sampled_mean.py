@@ -14,6 +14,7 @@ from farthing.promises.statistics.sampled_mean import (
     Sample,
     corrected,
     log_fortunes,
+    more_needed,
     sampled_p_values,
 )
 
@@ -155,6 +156,15 @@ def test_the_fortune_is_that_of_twelve_gamblers_one_question_at_a_time() -> None
         expected.append(gamblers.mean())
     assert np.allclose(np.exp(log_fortunes(terms, mean, most)), expected, rtol=1e-12)
     assert (gamblers > 0).all()
+
+
+def test_a_fortune_that_does_not_grow_says_nothing_of_how_many_more_it_takes() -> None:
+    """Terms that are the mean win and lose nothing; lower ones by so much a label, and so on."""
+    assert more_needed(np.full(8, 0.3), np.ones(8, dtype=np.int64), 0.3, 1.0, DELTA) is None
+    low, one = np.full(20, 0.1), np.ones(20, dtype=np.int64)
+    grown = log_fortunes(low, 0.3, 1.0)[-1]
+    more = more_needed(low, one, 0.3, 1.0, 1e-4)
+    assert more == np.ceil((np.log(1e4) - grown) / (grown / 20))
 
 
 def test_questions_that_are_not_answered_count_for_nothing() -> None:

@@ -13,10 +13,10 @@ from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card
 from farthing.promises.base import Promise
-from farthing.recommendation import auto, bundle_splits, candidates
+from farthing.recommendation import auto, candidates, splits
 from farthing.recommendation import recommend as rooms
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.grades.named import graded
+from farthing.traces.grades.overlay import graded
 
 ALPHA = Fraction(1, 10)
 
@@ -58,8 +58,8 @@ def told(choose: Callable[[], object]) -> tuple[list[TraceArrays], list[Promise]
 
 def test_questions_outside_the_training_part_do_not_choose() -> None:
     traces = pool(400)
-    split = bundle_splits.Split(seed=5)
-    train = bundle_splits.split_bundle_questions(traces, split).train
+    split = splits.Split(seed=5)
+    train = splits.split_bundle_questions(traces, split).train
     others = np.setdiff1d(np.arange(400), train)
     (given,), _ = told(lambda: auto.in_training(Dataset("", traces), ALPHA, split))
     assert given.ids.tolist() == traces.ids[train].tolist()

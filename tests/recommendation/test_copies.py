@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from made_up_pool import asked_again, pool, questions, unknown
+from question_parts import proof_of, proved_bundle, proving
 
 import farthing as ft
 from farthing.api.rendering import drawn
@@ -26,22 +28,19 @@ from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
 from farthing.promises.kinds.weighted import Shift
-from farthing.recommendation import bundle_splits, candidates
-from farthing.recommendation import recommend as rooms
-from farthing.recommendation.bundle_splits import Split
-from farthing.recommendation.certify import promised, value_on
+from farthing.recommendation import candidates, splits, trial
+from farthing.recommendation.certify import value_on
 from farthing.recommendation.evaluate import evaluate, evaluate_file
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.played import Questions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.prove import promise
 from farthing.recommendation.recalibrate import asked_again as promise_again
 from farthing.recommendation.recalibrate import divided, recalibrate
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
-from farthing.recommendation.splits import split_four_ways
-from farthing.recommendation.trial import SelectionTask, Trial, estimate_trial
+from farthing.recommendation.splits import Split, split_four_ways
+from farthing.recommendation.start_point import Beginning, beginning
 from farthing.reports.recommend import screen
 from farthing.studies.sweep import fold
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
@@ -163,9 +162,9 @@ def certified(kind: str, policies: dict[str, Bundle], times: int, seed: int = 5)
     bundle = policies["pool" if of_pool else "rounds"]
     read, first = (read_for(asked, one, RIGHT) for one in (grouped, start))
     drawn = read if times == 1 else asked_again(read, times)
-    part = QuestionPart(drawn, bundle_splits.as_played("", bundle, drawn))
-    before = QuestionPart(first, bundle_splits.as_played("", bundle, first))
-    return promise(asked, bundle, before, part, None).certificate
+    part = Questions(drawn, splits.as_played("", bundle, drawn))
+    before = Questions(first, splits.as_played("", bundle, first))
+    return proof_of(asked, bundle, before, part, None).certificate
 
 
 @pytest.mark.parametrize("kind", PROMISES)
@@ -190,8 +189,8 @@ def test_a_stream_is_about_each_of_its_questions(policies: dict[str, Bundle]) ->
     drawn = asked_again(ROUNDS.rows(slice(100)), 3)
     asked = Coverage("0.8", online=True)
     known, plain = (
-        promise(
-            asked, policies["rounds"], QuestionPart(some, some), QuestionPart(some, some), None
+        proof_of(
+            asked, policies["rounds"], Questions(some, some), Questions(some, some), None
         ).certificate
         for some in (drawn, unknown(drawn))
     )
@@ -221,11 +220,11 @@ def uneven(traces: TraceArrays) -> TraceArrays:
 def test_figures_are_of_distinct_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[tuple[int, int]] = []
 
-    def noting(contest: SelectionTask, name: str, bundle: Bundle) -> Trial:
-        tried.append((len(contest.choose(bundle).played), contest.prove))
-        return estimate_trial(contest, name, bundle)
+    def noting(*given: Any) -> Beginning:
+        tried.append((len(given[2].played), given[4]))
+        return beginning(*given)
 
-    monkeypatch.setattr(rooms, "estimate_trial", noting)
+    monkeypatch.setattr(trial, "beginning", noting)
     traces = uneven(pool(400))
     found, parts = recommend_quickly(traces), split_four_ways(traces, 0)
     sizes = parts.distinct(traces.content)
@@ -237,17 +236,17 @@ def test_figures_are_of_distinct_questions(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_a_proof_is_worth_is_of_distinct_questions(policies: dict[str, Bundle]) -> None:
     drawn = uneven(pool(200, 4))
-    part = QuestionPart(drawn, bundle_splits.as_played("", policies["pool"], drawn))
-    before = QuestionPart(pool(150), bundle_splits.as_played("", policies["pool"], pool(150)))
-    kept, _ = promised(policies["pool"], Parity("large", "0.1", "0.2"), before, part)
-    assert kept.value == value_on(kept, part.distinct()) != value_on(kept, part)
+    part = Questions(drawn, splits.as_played("", policies["pool"], drawn))
+    before = Questions(pool(150), splits.as_played("", policies["pool"], pool(150)))
+    kept = proved_bundle(policies["pool"], Parity("large", "0.1", "0.2"), before, part).bundle
+    assert kept.value == value_on(kept, proving(part).distinct()) != value_on(kept, proving(part))
 
 
 def test_the_mix_that_is_to_come_is_of_distinct_questions(policies: dict[str, Bundle]) -> None:
     target = uneven(ft.generate("hotpotqa-llama2-7b", 200, seed=8).arrays)
-    part = QuestionPart(ROUNDS, ROUNDS)
+    part = Questions(ROUNDS, ROUNDS)
     many, once = (
-        promise(Shift("0.8", some), policies["rounds"], part, part, None).certificate
+        proof_of(Shift("0.8", some), policies["rounds"], part, part, None).certificate
         for some in (target, target.take(one_of_each(target.content)))
     )
     assert many == once
@@ -365,9 +364,9 @@ def test_what_nobody_knows_the_text_of_cannot_be_counted_by_request(
     policies: dict[str, Bundle],
 ) -> None:
     drawn = pool(50)
-    part = QuestionPart(drawn, bundle_splits.as_played("", policies["pool"], drawn))
+    part = Questions(drawn, splits.as_played("", policies["pool"], drawn))
     with pytest.raises(InputError, match=r"^a promise per request needs .* and 50 of 50 have no"):
-        promise(replace(LARGE, per="request"), policies["pool"], part, part, None)
+        proof_of(replace(LARGE, per="request"), policies["pool"], part, part, None)
 
 
 def test_other_promises_count_each_question_once() -> None:

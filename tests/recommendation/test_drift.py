@@ -13,9 +13,9 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.selective import Selective
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.drift import LEVEL, check
 from farthing.recommendation.pipeline import calibrate, train
+from farthing.recommendation.splits import Split
 
 ALPHA = Fraction(1, 10)
 COVERED = Coverage(1 - ALPHA)

@@ -15,17 +15,17 @@ from farthing.bundle.folder import load, save, write
 from farthing.errors import InputError, TraceFormatError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset, Saveable
-from farthing.methods.cpo.policy import BLOCK, NetworkPolicy
+from farthing.methods.ccpo.policy import BLOCK, NetworkPolicy
 from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.promises.kinds import none
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
-from farthing.recommendation.bundle_splits import DEFAULT, Split
 from farthing.recommendation.certify import Serving
 from farthing.recommendation.evaluate import UNTOLD, BundleEvaluation, evaluate, evaluate_file
 from farthing.recommendation.pipeline import calibrate, train
+from farthing.recommendation.splits import DEFAULT, Split
 from farthing.traces import parquet, parquet_file
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import fingerprint

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from question_parts import proof_of
 from sure_policy import Sure, bundled, covariate_shifted, drawn
 
 from farthing.process.batch_replay import NestedReplay, Replayed, replay
@@ -22,8 +23,8 @@ from farthing.promises.kinds.selective import Selective, SelectivePromise
 from farthing.promises.kinds.weighted import Shift, Weighted
 from farthing.promises.levels import Level
 from farthing.recommendation import played, prove, prove_selective
-from farthing.recommendation.played import PlayedPolicy, QuestionPart, grid, operating_points_of
-from farthing.recommendation.prove import Promised, promise
+from farthing.recommendation.played import PlayedPolicy, Questions, grid, operating_points_of
+from farthing.recommendation.prove import Proof
 from farthing.recommendation.start_point import beginning
 from farthing.traces.arrays import FloatArray, TraceArrays
 
@@ -35,7 +36,7 @@ Chosen = SelectivePromise | ParityPromise | BudgetPromise
 BUDGET = Budget("0.0009", "0.01", DELTA)
 
 
-def turned(part: QuestionPart) -> QuestionPart:
+def turned(part: Questions) -> Questions:
     """Return questions whose every grade, cost and sureness is another one."""
     traces = part.played
     sure = traces.signals["uncertainty"]
@@ -45,7 +46,7 @@ def turned(part: QuestionPart) -> QuestionPart:
         cost_nano=traces.cost_nano[::-1] // 2,
         signals={**traces.signals, "uncertainty": (0.9 - 0.7 * sure).clip(0.05, 0.95)},
     )
-    return QuestionPart(other, other)
+    return Questions(other, other)
 
 
 TRAIN, HELD = drawn(300, 0), drawn(200, 1)
@@ -91,8 +92,8 @@ def chosen(certificate: Certificate) -> Chosen:
     return certificate.promise
 
 
-def made(asked: Promise, held: QuestionPart, train: QuestionPart = TRAIN) -> Promised:
-    return promise(asked, bundled(Sure(), train), train, held, None)
+def made(asked: Promise, held: Questions, train: Questions = TRAIN) -> Proof:
+    return proof_of(asked, bundled(Sure(), train), train, held, None)
 
 
 def test_the_other_questions_are_others_in_every_respect() -> None:
@@ -123,7 +124,7 @@ def test_the_menu_and_its_order_are_those_of_the_training_questions(
 def test_grades_alone_move_neither_where_parity_begins_nor_whom_it_is_held_to(spy: Spy) -> None:
     """Where it begins training questions say, whatever the grades of the others are."""
     right = replace(HELD.played, correct=OTHERS.played.correct)
-    found = [made(PARITY, held).certificate.promise for held in (HELD, QuestionPart(right, right))]
+    found = [made(PARITY, held).certificate.promise for held in (HELD, Questions(right, right))]
     first, second = (one for one in found if isinstance(one, ParityPromise))
     assert first.reference == second.reference == "guide"
     assert first.points == second.points
@@ -167,7 +168,7 @@ def test_a_question_weighs_the_same_whoever_else_is_calibrated_on(spy: Spy) -> N
     parts = [np.arange(len(held)), np.arange(0, len(held), 2), np.arange(20)]
     for rows in parts:
         some = held.take(rows)
-        made(asked, QuestionPart(some, some), QuestionPart(train, train))
+        made(asked, Questions(some, some), Questions(train, train))
     everybody = spy.weighted[0].weights
     assert everybody.std() > 0.05
     for rows, sample in zip(parts, spy.weighted, strict=True):
@@ -188,7 +189,7 @@ def test_no_grade_moves_a_weight(spy: Spy) -> None:
     ungraded = replace(TRAIN.played, correct=np.zeros_like(TRAIN.played.correct))
     first = made(SHIFT, HELD).certificate
     assert made(replace(SHIFT, target=none[0]), HELD).certificate == first
-    made(SHIFT, QuestionPart(none[1], none[1]), QuestionPart(ungraded, ungraded))
+    made(SHIFT, Questions(none[1], none[1]), Questions(ungraded, ungraded))
     for sample in spy.weighted[1:]:
         np.testing.assert_array_equal(sample.weights, spy.weighted[0].weights)
         assert sample.largest == spy.weighted[0].largest
@@ -197,8 +198,8 @@ def test_no_grade_moves_a_weight(spy: Spy) -> None:
 def test_the_largest_weight_allows_for_the_questions_of_the_target(spy: Spy) -> None:
     """The target's own weights are those that it has when it is calibrated on."""
     few = HELD.played.take(np.arange(40))
-    made(SHIFT, QuestionPart(few, few))
-    made(SHIFT, QuestionPart(TARGET, TARGET))
+    made(SHIFT, Questions(few, few))
+    made(SHIFT, Questions(TARGET, TARGET))
     mine, theirs = spy.weighted
     assert theirs.weights.max() > mine.weights.max()
     assert mine.largest == pytest.approx(float(theirs.weights.max()))

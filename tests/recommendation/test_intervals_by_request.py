@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from made_up_pool import asked_again, pool
+from question_parts import proving, reporting
 from scipy import stats
 
 from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset
 from farthing.methods.cards import card
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.promises.agreeing import Agreeing
 from farthing.promises.certificate import Certificate, IntArray
 from farthing.promises.figures import clopper_pearson
@@ -23,7 +24,7 @@ from farthing.promises.statistics.clusters import Clusters, clustered_share
 from farthing.recommendation import candidates
 from farthing.recommendation.certify import value_on
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate_in_memory
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.played import Questions
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.savings import SingleModels, dominating_model, requests_of, savings_of
 from farthing.traces.copies import asked_first
@@ -36,14 +37,14 @@ ALLOWED = int(stats.binom.ppf(1e-3, SETS, 0.95))
 class Traffic(NamedTuple):
     """Requests of which a fifth of the questions, the hard ones, ask the same eight times."""
 
-    found: Outcome
+    found: ReplayOutcome
     singles: SingleModels
     clusters: Clusters
 
 
-def outcome(cost: IntArray, right: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Outcome:
+def outcome(cost: IntArray, right: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> ReplayOutcome:
     one = np.ones(len(right), dtype=np.int16)
-    return Outcome(cost, right, right, right, right, one, one, one, None)
+    return ReplayOutcome(cost, right, right, right, right, one, one, one, None)
 
 
 def traffic(seed: int, n: int) -> Traffic:
@@ -62,7 +63,7 @@ def traffic(seed: int, n: int) -> Traffic:
     return Traffic(outcome(cost[each], right[each]), models, Clusters(each, TIMES))
 
 
-def certified(kind: str) -> Certificate:
+def proved_bundle(kind: str) -> Certificate:
     """Return a promise per request, of whatever was proved of a hundred questions."""
     right, cost = np.ones((100, 2), dtype=bool), np.tile([10, 90], (100, 1))
     clusters = Clusters(np.arange(100), TIMES)
@@ -74,7 +75,7 @@ def certified(kind: str) -> Certificate:
 
 
 def test_intervals_hold_as_often_as_they_say() -> None:
-    promises = {kind: certified(kind) for kind in ("parity", "agreement")}
+    promises = {kind: proved_bundle(kind) for kind in ("parity", "agreement")}
     many = traffic(0, 200_000)
     all_of = savings_of(many.found, many.singles, "large", "test")
     true = {
@@ -134,7 +135,7 @@ def test_a_share_of_requests_stays_one(lost: int) -> None:
     for right_or_wrong in (right, ~right):
         share, (low, high) = clustered_share(right_or_wrong, Clusters(np.arange(60) // 2, 2), 0.05)
         assert 0 <= low <= share <= high <= 1
-        judged = certified("agreement").promise.realised(
+        judged = proved_bundle("agreement").promise.realised(
             outcome(np.ones(60, int), right_or_wrong),
             Facts(clusters=Clusters(np.arange(60) // 2, 2)),
         )
@@ -164,7 +165,7 @@ def test_a_cheaper_model_is_held_to_its_cost_by_question() -> None:
 
 
 @pytest.fixture(scope="module")
-def proved() -> tuple[Bundle, QuestionPart]:
+def proved() -> tuple[Bundle, Questions]:
     """Return a bundle that was proved per request, and requests: 100 questions, each thrice."""
     with pytest.MonkeyPatch.context() as patch:
         names = ("agreement-cascade", "always")
@@ -174,14 +175,14 @@ def proved() -> tuple[Bundle, QuestionPart]:
     assert found.certificate is not None
     assert found.certificate.promises
     fresh = asked_again(pool(100), 3)
-    return found.bundle, QuestionPart(fresh, fresh)
+    return found.bundle, Questions(fresh, fresh)
 
 
-def test_what_is_measured_is_measured_by_question(proved: tuple[Bundle, QuestionPart]) -> None:
+def test_what_is_measured_is_measured_by_question(proved: tuple[Bundle, Questions]) -> None:
     bundle, part = proved
-    found: BundleEvaluation = evaluate_in_memory(bundle, part)
+    found: BundleEvaluation = evaluate_in_memory(bundle, reporting(part))
     assert found.sizes["test"] == 300
-    one = evaluate_in_memory(bundle, part.distinct())
+    one = evaluate_in_memory(bundle, reporting(part).distinct())
     assert found.value.saved_interval == pytest.approx(one.value.saved_interval)
     assert found.judged is not None
     assert found.value.gained_interval == found.judged.interval
@@ -191,18 +192,18 @@ def test_what_is_measured_is_measured_by_question(proved: tuple[Bundle, Question
         naive = clopper_pearson(round(found.metrics[name] * of), of)
         assert high - low > 1.2 * (naive[1] - naive[0])
         assert 0 <= low <= high <= 1
-    proven = value_on(bundle, part)
+    proven = value_on(bundle, proving(part))
     assert proven is not None
     assert proven.saved_interval == found.value.saved_interval
     assert proven.gained_interval == found.value.gained_interval
 
 
-def solvable(part: QuestionPart) -> int:
+def solvable(part: Questions) -> int:
     return int(part.distinct().recorded.solvable.sum())
 
 
 def test_a_promise_per_request_knows_which_ask_the_same(
-    proved: tuple[Bundle, QuestionPart],
+    proved: tuple[Bundle, Questions],
 ) -> None:
     bundle, part = proved
     content = part.recorded.content

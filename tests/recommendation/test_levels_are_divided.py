@@ -19,6 +19,7 @@ from farthing.errors import InputError
 from farthing.promises.statistics.betting import mean_upper
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.recommendation.bundle_run import run_bundle
+from farthing.recommendation.played import Questions
 
 N = 200
 HAIR = 1e-7
@@ -251,6 +252,11 @@ def test_the_interval_of_a_cost_errs_at_half_of_five_percent_at_either_end() -> 
     judged = done.found.judged
     assert judged is not None
     assert judged.value == pytest.approx(done.metrics["cost_usd"])
-    spent = run_bundle(policy.bundle, test.arrays, np.random.default_rng(0)).cost_nano / 10_000_000
+    spent = (
+        run_bundle(
+            policy.bundle, Questions(test.arrays, test.arrays), np.random.default_rng(0)
+        ).cost_nano
+        / 10_000_000
+    )
     ends = 1 - mean_upper(1 - spent, 0.025), mean_upper(spent, 0.025)
     assert judged.interval == pytest.approx([end * 0.01 for end in ends])

@@ -7,9 +7,8 @@ import pytest
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Fitted
-from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.methods.cpo.learner import CpoConfig, CpoLearner
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner, CpoConfig, CpoLearner
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.recommendation.base import Event, ignore
 from farthing.recommendation.parallel import Job, train_all
 
@@ -33,7 +32,9 @@ def weights(fitted: Fitted | None) -> list[np.ndarray]:
 def test_processes_and_this_one_train_alike(small: Dataset) -> None:
     events: list[Event] = []
     here = train_all(jobs(25), small.traces, 1, ignore)
-    there = train_all(jobs(25), small.traces, 2, events.append)
+    kept: dict[int, Fitted] = {}
+    there = train_all(jobs(25), small.traces, 2, events.append, kept.__setitem__)
+    assert [kept[place] for place in range(2)] == there
     for one, other in zip(here, there, strict=True):
         for ours, theirs in zip(weights(one), weights(other), strict=True):
             np.testing.assert_array_equal(ours, theirs)

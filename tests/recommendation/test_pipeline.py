@@ -21,9 +21,9 @@ from farthing.process.replay import paths
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.groups import groups_of
 from farthing.recommendation.base import TIMES_OPTIMUM
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
+from farthing.recommendation.splits import Split
 from farthing.recommendation.warnings import STRANGERS
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.splits import fixed_parts

@@ -8,6 +8,7 @@ from sys import executable
 
 import numpy as np
 import pytest
+from question_parts import proof_of
 from scipy import stats
 from sure_policy import CONFIG, Sure, bundled, drawn
 
@@ -19,7 +20,7 @@ from farthing.process.batch_replay import followed, replay
 from farthing.process.budget import PerQuestion
 from farthing.process.generator.generate import generate
 from farthing.process.operating_points import OperatingPoints
-from farthing.process.replay import Outcome, outcome, paths
+from farthing.process.replay import ReplayOutcome, outcome, paths
 from farthing.promises.base import Promise
 from farthing.promises.figures import Figure
 from farthing.promises.kinds.budget import Budget, BudgetPromise, Spending
@@ -30,11 +31,11 @@ from farthing.promises.kinds.selective import Selective, SelectivePromise
 from farthing.promises.kinds.weighted import Shift
 from farthing.promises.observed import Facts
 from farthing.promises.paired import Paired
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.played import QuestionPart, grid, operating_points_of
-from farthing.recommendation.prove import promise, reference_right
+from farthing.recommendation.played import Questions, grid, operating_points_of
+from farthing.recommendation.prove import reference_right
+from farthing.recommendation.splits import Split
 from farthing.traces.splits import fixed_parts
 
 ALPHA = Fraction(1, 10)
@@ -44,7 +45,7 @@ MOST = 10_000_000
 MOST_USD = Fraction(MOST, 10**9)
 
 
-def acted(policy: Policy, part: QuestionPart, kappa: float, empty: str) -> Outcome:
+def acted(policy: Policy, part: Questions, kappa: float, empty: str) -> ReplayOutcome:
     then = paths(followed(policy, part.played).scores, part.played, empty)
     return outcome(then, part.played, kappa)
 
@@ -154,7 +155,7 @@ def test_a_float_of_numpy_counts_as_the_decimal_that_it_prints_as() -> None:
 def test_an_online_promise_says_the_budget_that_it_was_made_under() -> None:
     part = drawn(100, 5)
     budget = PerQuestion(40_000_000, {"base": 1_000_000, "guide": 9_000_000})
-    made = promise(Coverage(0.9, online=True), bundled(Sure(), part), part, part, budget)
+    made = proof_of(Coverage(0.9, online=True), bundled(Sure(), part), part, part, budget)
     assert made.certificate.question_budget_nano == 40_000_000
 
 
@@ -223,7 +224,7 @@ def _just_short(kind: str, at: OperatingPoints, reference: float) -> Promise:
     return Budget(Fraction(int(at.cost_nano.mean()), 10**9), MOST_USD, DELTA)
 
 
-def _true(asked: Promise, found: Outcome, reference: float) -> bool:
+def _true(asked: Promise, found: ReplayOutcome, reference: float) -> bool:
     match asked:
         case Parity():
             return bool(found.best_correct.mean() >= reference - float(asked.epsilon))
@@ -247,8 +248,8 @@ def test_a_promise_fails_no_oftener_than_it_may(kind: str) -> None:
     rng = np.random.default_rng(2)
     for _ in range(RUNS):
         rows = np.sort(rng.integers(0, FRESH, 300))
-        held = QuestionPart(fresh.recorded.take(rows), fresh.played.take(rows))
-        made = promise(asked, bundle, train_part, held, None)
+        held = Questions(fresh.recorded.take(rows), fresh.played.take(rows))
+        made = proof_of(asked, bundle, train_part, held, None)
         if not made.certificate.promises:
             continue
         proved += 1

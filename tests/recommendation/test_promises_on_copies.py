@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from made_up_pool import asked_again, questions, unknown
+from question_parts import proof_of
 from scipy.stats import binom
 
 import farthing as ft
@@ -13,10 +14,9 @@ from farthing.promises.base import Per, Promise
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
-from farthing.recommendation import bundle_splits
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation import splits
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.prove import promise
 from farthing.traces.arrays import RIGHT, TraceArrays
 
 DELTA = 0.1
@@ -43,14 +43,12 @@ def failures(
 ) -> int:
     """Return in how many draws a threshold is proved at which a promise is false."""
     start = world.rows(slice(100))
-    before = QuestionPart(
-        asked_again(start), bundle_splits.as_played("", bundle, asked_again(start))
-    )
+    before = Questions(asked_again(start), splits.as_played("", bundle, asked_again(start)))
     found = 0
     for seed in range(DRAWS):
         drawn = of(some(world, seed))
-        part = QuestionPart(drawn, bundle_splits.as_played("", bundle, drawn))
-        certificate = promise(asked, bundle, before, part, None).certificate
+        part = Questions(drawn, splits.as_played("", bundle, drawn))
+        certificate = proof_of(asked, bundle, before, part, None).certificate
         found += certificate.promises and false(certificate.kappa)
     return found
 

@@ -22,9 +22,9 @@ from farthing.promises.kinds.budget import Budget
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.recalibrate import FEWEST, asked_again, divided, recalibrate
+from farthing.recommendation.splits import Split
 from farthing.traces.arrays import TraceArrays
 
 ROUNDS = preset("hotpotqa-llama2-7b").config

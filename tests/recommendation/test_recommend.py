@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_pool import marked, pool, questions, ungraded
+from question_parts import proved_bundle
 
 import farthing as ft
 from farthing.bundle.base import Bundle
@@ -22,17 +23,16 @@ from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
 from farthing.promises.kinds.split import SplitPromise
-from farthing.recommendation import candidates, certify, plan, splits
+from farthing.recommendation import candidates, plan, splits
 from farthing.recommendation.evaluate import evaluate, evaluate_file, evaluate_in_memory
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.played import Questions, ReportingQuestions
 from farthing.recommendation.recommend import recommend
-from farthing.recommendation.record import FourWaySplit, Recommendation
+from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
-from farthing.recommendation.splits import split_four_ways
+from farthing.recommendation.splits import FourWaySplit, split_four_ways
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.fingerprint import fingerprint
+from farthing.traces.fingerprint import fingerprint, question_hashes
 from farthing.traces.parquet import write_parquet
-from farthing.traces.question_hashes import question_hashes
 
 QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")
 LARGE = Parity("large", "0.05", "0.1")
@@ -110,7 +110,7 @@ def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last
     assert certificate.n == len(parts.prove)
     assert certificate.fingerprint == fingerprint(traces.take(parts.prove))
     report = traces.take(parts.report)
-    again = evaluate_in_memory(found.bundle, QuestionPart(report, report))
+    again = evaluate_in_memory(found.bundle, ReportingQuestions(report, report))
     assert found.found.metrics == again.metrics
     assert found.found.value == again.value == found.bundle.value
     assert again.notes == ()
@@ -217,7 +217,7 @@ def test_where_nothing_is_proved_the_reference_answers_and_is_not_tested() -> No
     assert said["notes"]
     report = traces.take(split_four_ways(traces, 0).report)
     assert evaluate_in_memory(
-        found.bundle, QuestionPart(report, report)
+        found.bundle, ReportingQuestions(report, report)
     ).value.yours.cost_nano == 2_000_000 * len(report)
 
 
@@ -333,12 +333,10 @@ def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     traces = pool(N)
     found, parts = asked_of(traces), split_four_ways(traces, 0)
     chose = traces.take(parts.choose)
-    met = evaluate_in_memory(found.bundle, QuestionPart(chose, chose)).notes
+    met = evaluate_in_memory(found.bundle, ReportingQuestions(chose, chose)).notes
     assert [f"the {len(chose)} test questions chose the method" in note for note in met] == [True]
     with pytest.raises(InputError, match="calibration questions chose the method"):
-        certify.prove_bundle(
-            found.bundle, LARGE, QuestionPart(chose, chose), QuestionPart(chose, chose)
-        )
+        proved_bundle(found.bundle, LARGE, Questions(chose, chose), Questions(chose, chose))
     ft.Policy(found.bundle).save(tmp_path / "b")
     assert ft.load(tmp_path / "b").bundle.questions == found.bundle.questions
     assert ft.load(tmp_path / "b").value == found.found.value

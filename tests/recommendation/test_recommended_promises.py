@@ -10,19 +10,20 @@ from scipy.stats import binom
 from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import card
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.promises.base import Promise
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
-from farthing.recommendation import bundle_splits, candidates, certify
+from farthing.recommendation import candidates, certify, splits, trial
 from farthing.recommendation import recommend as rooms
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.bundle_run import run_bundle
 from farthing.recommendation.plan import Plan, plan_of
+from farthing.recommendation.played import Questions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.record import FourWaySplit
 from farthing.recommendation.replayed_candidate import stream
+from farthing.recommendation.splits import FourWaySplit
 from farthing.traces.arrays import TraceArrays, joined
 
 DRAWS, DELTA, EPSILON = 200, 0.2, 0.05
@@ -37,8 +38,9 @@ def recommended(traces: TraceArrays, asked: Promise, *, reused: bool = False) ->
     train, choose, prove = np.split(np.arange(len(traces)), [TRAIN, TRAIN + CHOOSE])
     parts = FourWaySplit(train, prove if reused else choose, prove, prove)
     plan = plan_of(Dataset("", traces), asked, 0, parts)
-    found = rooms._proved(plan, None, Silent())
-    return found.name, found.bundle
+    selection = trial.select(plan, None, Silent())
+    _, proof, _ = certify.prove_cheapest([selection.contender()])
+    return rooms._name(selection, proof), proof.bundle
 
 
 @pytest.fixture(autouse=True)
@@ -118,19 +120,20 @@ def drawn(seed: int) -> TraceArrays:
 def trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train each method once."""
     known: dict[str, Bundle] = {}
-    train: Callable[[Plan, Candidate], Bundle] = rooms._trained
+    train: Callable[[Plan, Candidate], Bundle] = trial.train_candidate
 
     def once(plan: Plan, candidate: Candidate) -> Bundle:
         if candidate.name not in known:
             known[candidate.name] = train(plan, candidate)
         return known[candidate.name]
 
-    monkeypatch.setattr(rooms, "_trained", once)
+    monkeypatch.setattr(trial, "train_candidate", once)
     monkeypatch.setattr(candidates, "cards", lambda: [card(name) for name in METHODS])
 
 
-def on(bundle: Bundle, traces: TraceArrays) -> Outcome:
-    return run_bundle(bundle, bundle_splits.as_played("", bundle, traces), stream(bundle.kind, 0))
+def on(bundle: Bundle, traces: TraceArrays) -> ReplayOutcome:
+    played = splits.as_played("", bundle, traces)
+    return run_bundle(bundle, Questions(traces, played), stream(bundle.kind, 0))
 
 
 @pytest.mark.slow

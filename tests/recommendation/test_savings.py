@@ -11,28 +11,28 @@ from scipy import stats
 
 from farthing.bundle import folder as bundles
 from farthing.methods.base import Dataset
-from farthing.process.replay import Outcome
-from farthing.process.value import Figures, Value
+from farthing.process.replay import ReplayOutcome
+from farthing.process.value import AnswerFigures, PolicyValue
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation import savings as room
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.savings import SingleModels, guessed, paid_most, savings_of
+from farthing.recommendation.splits import Split
 from farthing.traces.arrays import TraceArrays
 
 ALPHA = Fraction(1, 10)
 
 
-def outcome(cost: object, right: object, latency: object = None) -> Outcome:
+def outcome(cost: object, right: object, latency: object = None) -> ReplayOutcome:
     """What a policy did; of its sets nothing is read."""
     found = np.asarray(right, dtype=bool)
     one = np.ones(len(found), dtype=np.int16)
     seconds = None if latency is None else np.asarray(latency, dtype=float)
-    return Outcome(np.asarray(cost), found, found, found, found, one, one, one, seconds)
+    return ReplayOutcome(np.asarray(cost), found, found, found, found, one, one, one, seconds)
 
 
 def singles(cost: object, right: object, *, alone: bool = True) -> SingleModels:
@@ -41,7 +41,7 @@ def singles(cost: object, right: object, *, alone: bool = True) -> SingleModels:
     return SingleModels(roles, costs, np.asarray(right, dtype=bool), None, alone)
 
 
-def dominated_by(found: Outcome, models: SingleModels) -> str | None:
+def dominated_by(found: ReplayOutcome, models: SingleModels) -> str | None:
     return room.dominating_model(found, models, found.best_correct)
 
 
@@ -52,8 +52,8 @@ MINE = outcome([2, 12, 2, 4], [1, 1, 1, 0], [1.0, 2.0, 3.0, np.nan])
 def test_by_hand() -> None:
     """20 nano-dollars are paid where b costs 50; both are right on three of four."""
     found = savings_of(MINE, TWO, "b", "test")
-    assert found.yours == Figures(questions=4, cost_nano=20, right=3, latency_s=(2.0, 2.9))
-    assert found.theirs == Figures(questions=4, cost_nano=50, right=3)
+    assert found.yours == AnswerFigures(questions=4, cost_nano=20, right=3, latency_s=(2.0, 2.9))
+    assert found.theirs == AnswerFigures(questions=4, cost_nano=50, right=3)
     assert (found.saved, found.gained) == (0.6, 0.0)
     assert found.saved_interval is not None
     assert found.saved_interval[0] < 0.6 < found.saved_interval[1]
@@ -97,7 +97,7 @@ def test_without_a_reference_it_says_why(alone: bool, reference: str | None, say
 
 def test_it_is_kept_as_json() -> None:
     found = savings_of(MINE, TWO, "b", "test")
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Value) == found
+    assert msgspec.json.decode(msgspec.json.encode(found), type=PolicyValue) == found
 
 
 # One single model that is better in both.
@@ -105,7 +105,7 @@ def test_it_is_kept_as_json() -> None:
 
 def planted(
     seed: int, n: int, a_cost: int, accuracy: tuple[float, float]
-) -> tuple[Outcome, SingleModels]:
+) -> tuple[ReplayOutcome, SingleModels]:
     """A policy that costs 10 on average, and models a and b; b costs 30 and is always right."""
     rng = np.random.default_rng(seed)
     cost = rng.integers(5, 16, n)
@@ -276,7 +276,7 @@ def test_the_reference_is_that_of_training_and_its_figures_are_of_the_test_part(
     test = pool.take(pool.split == 2)
     assert found.value.reference == paid_most(pool.take(pool.split == 0)) == "y"
     assert paid_most(test) == "z"
-    assert found.value.theirs == Figures(
+    assert found.value.theirs == AnswerFigures(
         questions=200,
         cost_nano=200 * 5_200,
         right=int(test.correct[:, 0, 1].sum()),

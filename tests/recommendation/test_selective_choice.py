@@ -8,13 +8,14 @@ from functools import cache
 import numpy as np
 import pytest
 from examples import random_traces
+from question_parts import proving, training
 from scipy import stats
 from told_pool import records, traces
 
 import farthing as ft
 from farthing.errors import InputError
 from farthing.methods.baselines.rounds import FixedDepthPolicy
-from farthing.methods.selective.learner import Learned
+from farthing.methods.selective.learner import SelectiveFit
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.methods.selective.single_models import considered
 from farthing.process.batch_replay import replay
@@ -22,14 +23,26 @@ from farthing.process.budget import PerQuestion
 from farthing.process.operating_points import OperatingPoints
 from farthing.promises import kinds
 from farthing.promises.answers import Answers
+from farthing.promises.base import Promise
 from farthing.promises.kinds.escalated import EscalatedPromise, PassedOn
 from farthing.promises.kinds.selective import Selective, SelectivePromise
 from farthing.promises.observed import Facts
 from farthing.recommendation import prove_selective
 from farthing.recommendation.escalation import EscalationModel
-from farthing.recommendation.played import PlayedPolicy, QuestionPart, operating_points_of
-from farthing.recommendation.prove_selective import best_first, laid_out, prove, side_by_side
-from farthing.reports import records as records_of
+from farthing.recommendation.played import (
+    PlayedPolicy,
+    Questions,
+    TrainingQuestions,
+    operating_points_of,
+)
+from farthing.recommendation.prove import Proof
+from farthing.recommendation.prove_selective import (
+    best_first,
+    laid_out,
+    prove_candidates,
+    side_by_side,
+)
+from farthing.reports import bundle as records_of
 from farthing.traces.pool import cascade
 
 MODELS = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -37,7 +50,7 @@ ALPHA, DELTA = Fraction(1, 5), Fraction(1, 10)
 ASKED = Selective(1 - ALPHA, DELTA)
 
 
-def pool(n: int, seed: int, *, wrong: float, telling: float) -> QuestionPart:
+def pool(n: int, seed: int, *, wrong: float, telling: float) -> Questions:
     """Return models that err alike, apart from each other.
 
     Args:
@@ -61,10 +74,10 @@ def pool(n: int, seed: int, *, wrong: float, telling: float) -> QuestionPart:
         signals={"confidence": sure.astype(np.float32)},
         replies={},
     )
-    return QuestionPart(traces, cascade(traces))
+    return Questions(traces, cascade(traces))
 
 
-def trained(part: QuestionPart) -> list[Learned]:
+def trained(part: Questions) -> list[SelectiveFit]:
     return list(considered(FixedDepthPolicy(2), part.played, "argmax", ALPHA))
 
 
@@ -72,8 +85,12 @@ def plays() -> PlayedPolicy:
     return PlayedPolicy(FixedDepthPolicy(2), "argmax", None)
 
 
-def rows_of(part: QuestionPart, rows: np.ndarray) -> QuestionPart:
-    return QuestionPart(part.recorded.take(rows), part.played.take(rows))
+def selective(asked: Promise, plays: PlayedPolicy, train: Questions, held: Questions) -> Proof:
+    return prove_selective.selective(asked, plays, training(train), proving(held))
+
+
+def rows_of(part: Questions, rows: np.ndarray) -> Questions:
+    return Questions(part.recorded.take(rows), part.played.take(rows))
 
 
 # ---- The promise, over draws of the calibration questions
@@ -81,7 +98,7 @@ def rows_of(part: QuestionPart, rows: np.ndarray) -> QuestionPart:
 RUNS, HELD = 600, 150
 
 
-def risky() -> tuple[QuestionPart, list[Learned]]:
+def risky() -> tuple[Questions, list[SelectiveFit]]:
     """Return many questions, and candidates of which each just misses what is asked."""
     alone = [one for one in trained(TRAIN) if one.name.endswith("its confidence")]
     return pool(20_000, 1, wrong=0.215, telling=0.0), alone
@@ -127,10 +144,10 @@ def test_the_whole_procedure_from_training_on_keeps_the_promise() -> None:
     for seed in range(25):
         train = pool(150, 10 + seed, wrong=0.23, telling=0.3)
         found = trained(train)
-        tested = best_first(found, ASKED, train, HELD)
+        tested = best_first(found, ASKED, training(train), HELD)
         for _ in range(20):
             held = rows_of(fresh, rng.integers(0, len(fresh.played), HELD))
-            made = prove(ASKED, tested, plays(), held)
+            made = prove_candidates(ASKED, tested, plays(), proving(held))
             if made.certificate.promises:
                 acted = replay(made.policy, fresh.played, "allow").act(made.certificate.kappa)
                 given = acted.set_size > 0
@@ -159,9 +176,9 @@ def test_no_calibration_question_moves_a_threshold_or_a_share(
 
     monkeypatch.setattr(prove_selective, "side_by_side", spy)
     for held in (pool(200, 5, wrong=0.1, telling=0.5), pool(200, 6, wrong=0.4, telling=-0.5)):
-        prove_selective.selective(ASKED, plays(), TRAIN, held)
+        selective(ASKED, plays(), TRAIN, held)
     assert seen[0] == seen[1]
-    prove_selective.selective(ASKED, plays(), pool(150, 7, wrong=0.15, telling=0.9), held)
+    selective(ASKED, plays(), pool(150, 7, wrong=0.15, telling=0.9), held)
     assert seen[2] != seen[0]
     assert sum(seen[0][1]) == 1
 
@@ -172,9 +189,10 @@ def test_the_hopeless_are_not_tested() -> None:
     bad = part.recorded.correct.copy()
     bad[:, 0, :3] = np.random.default_rng(0).random((300, 3)) < 0.5
     recorded = replace(part.recorded, correct=bad)
-    found = trained(QuestionPart(recorded, cascade(recorded)))
+    found = trained(Questions(recorded, cascade(recorded)))
     names = [
-        one.name for one in best_first(found, ASKED, QuestionPart(recorded, cascade(recorded)), 200)
+        one.name
+        for one in best_first(found, ASKED, TrainingQuestions(recorded, cascade(recorded)), 200)
     ]
     assert "a, by its confidence" not in names
     assert "h, by its confidence" in names
@@ -185,7 +203,7 @@ def test_the_hopeless_are_not_tested() -> None:
 
 @cache
 def proved() -> tuple[SelectivePolicy, float]:
-    made = prove_selective.selective(ASKED, plays(), TRAIN, pool(400, 9, wrong=0.15, telling=0.5))
+    made = selective(ASKED, plays(), TRAIN, pool(400, 9, wrong=0.15, telling=0.5))
     assert isinstance(made.certificate.promise, SelectivePromise)
     assert isinstance(made.policy, SelectivePolicy)
     return made.policy, made.certificate.kappa
@@ -193,7 +211,7 @@ def proved() -> tuple[SelectivePolicy, float]:
 
 def test_the_certificate_names_who_is_asked_and_the_policy_asks_them() -> None:
     held = pool(400, 9, wrong=0.15, telling=0.5)
-    made = prove_selective.selective(ASKED, plays(), TRAIN, held)
+    made = selective(ASKED, plays(), TRAIN, held)
     promise = made.certificate.promise
     assert isinstance(promise, SelectivePromise)
     assert promise.candidates > 3
@@ -208,7 +226,7 @@ def test_the_certificate_names_who_is_asked_and_the_policy_asks_them() -> None:
 
 def test_few_calibration_questions_test_few_candidates() -> None:
     found = trained(TRAIN)
-    assert [len(best_first(found, ASKED, TRAIN, n)) for n in (10, 40, 60)] == [1, 2, 3]
+    assert [len(best_first(found, ASKED, training(TRAIN), n)) for n in (10, 40, 60)] == [1, 2, 3]
 
 
 def test_calls_that_saw_one_another_leave_the_policy_alone() -> None:
@@ -223,14 +241,14 @@ def test_calls_that_saw_one_another_leave_the_policy_alone() -> None:
 PASSED = Selective(1 - ALPHA, DELTA, escalate="h", epsilon=Fraction(1, 20))
 
 
-def strong(n: int, seed: int) -> QuestionPart:
+def strong(n: int, seed: int) -> Questions:
     """Return a pool whose last model is dear and nearly always right."""
     part = pool(n, seed, wrong=0.2, telling=0.9)
     correct = part.recorded.correct.copy()
     correct[:, 0, -1] = np.random.default_rng(seed).random(n) < 0.97
     answer = np.where(correct, 0, part.recorded.answer.clip(1)).astype(np.int16)
     recorded = replace(part.recorded, correct=correct, answer=answer)
-    return QuestionPart(recorded, cascade(recorded))
+    return Questions(recorded, cascade(recorded))
 
 
 def test_what_is_passed_on_is_counted_as_the_reference_answers_it() -> None:
@@ -253,7 +271,7 @@ def test_what_is_passed_on_is_counted_as_the_reference_answers_it() -> None:
 
 def test_both_promises_are_kept_by_the_cheapest_that_is_proved_in_both() -> None:
     train, held, fresh = strong(300, 0), strong(500, 1), strong(5_000, 2)
-    made = prove_selective.selective(PASSED, plays(), train, held)
+    made = selective(PASSED, plays(), train, held)
     promise = made.certificate.promise
     assert isinstance(promise, EscalatedPromise)
     assert isinstance(made.policy, SelectivePolicy)
@@ -307,9 +325,9 @@ def test_what_the_reference_alone_has_right_can_be_solved() -> None:
 
 def test_passing_on_goes_with_no_budget_a_question_and_with_a_name_that_is_clear() -> None:
     with pytest.raises(InputError, match="does not bound what passing it on costs"):
-        prove_selective.selective(
+        selective(
             PASSED, PlayedPolicy(FixedDepthPolicy(2), "argmax", PerQuestion(10**6)), TRAIN, TRAIN
         )
     alike = replace(TRAIN.recorded, models=("a",) * len(MODELS))
     with pytest.raises(InputError, match="it is not clear whom"):
-        EscalationModel.of(QuestionPart(alike, cascade(alike)), "h")
+        EscalationModel.of(Questions(alike, cascade(alike)), "h")

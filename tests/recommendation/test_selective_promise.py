@@ -11,7 +11,7 @@ from scipy import stats
 from farthing.bundle.folder import load
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.methods.selective.learner import Learned, confident
+from farthing.methods.selective.learner import SelectiveFit, confident
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, PointReplay, replay
 from farthing.process.generator.generate import generate
@@ -19,9 +19,9 @@ from farthing.process.generator.presets import preset
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.pipeline import calibrate, train
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.prove import Promised
-from farthing.recommendation.prove_selective import prove
+from farthing.recommendation.played import PlayedPolicy, ProvingQuestions
+from farthing.recommendation.prove import Proof
+from farthing.recommendation.prove_selective import prove_candidates
 from farthing.traces.arrays import TraceArrays
 
 ALPHA, DELTA = Fraction(1, 10), Fraction(1, 5)
@@ -40,14 +40,14 @@ def trained(config: LookaheadConfig, questions: TraceArrays) -> Policy:
 
 
 @pytest.fixture(scope="module", params=[QUICK, QUICK_LAZY], ids=["in rounds", "call by call"])
-def learned(request: pytest.FixtureRequest) -> Learned:
+def learned(request: pytest.FixtureRequest) -> SelectiveFit:
     questions = drawn(500, 0)
     return confident(trained(request.param, questions), questions, "argmax", ALPHA)
 
 
-def prove_of(asked: Selective, learned: Learned, held: TraceArrays) -> Promised:
-    return prove(
-        asked, [learned], PlayedPolicy(learned.policy, "allow", None), QuestionPart(held, held)
+def prove_of(asked: Selective, learned: SelectiveFit, held: TraceArrays) -> Proof:
+    return prove_candidates(
+        asked, [learned], PlayedPolicy(learned.policy, "allow", None), ProvingQuestions(held, held)
     )
 
 
@@ -58,7 +58,7 @@ def answers(replayed: NestedReplay | PointReplay, kappa: float) -> tuple[float, 
     return float(answered.mean()), float(found.best_correct[answered].mean())
 
 
-def test_a_set_holds_at_most_one_answer(learned: Learned) -> None:
+def test_a_set_holds_at_most_one_answer(learned: SelectiveFit) -> None:
     played = replay(learned.policy, drawn(500, 1), "allow")
     for kappa in (1e-9, 0.5, 0.9):
         found = played.act(kappa)
@@ -66,7 +66,7 @@ def test_a_set_holds_at_most_one_answer(learned: Learned) -> None:
         np.testing.assert_array_equal(found.length, played.act(0.99).length)
 
 
-def test_the_surer_the_oftener_right(learned: Learned) -> None:
+def test_the_surer_the_oftener_right(learned: SelectiveFit) -> None:
     played = replay(learned.policy, drawn(4_000, 1), "allow")
     assert isinstance(played, NestedReplay)
     sure = played.followed.leaf.max(axis=(1, 2))
@@ -77,7 +77,9 @@ def test_the_surer_the_oftener_right(learned: Learned) -> None:
         assert right[part].mean() == pytest.approx(sure[part].mean(), abs=0.06)
 
 
-def test_most_questions_are_answered_where_score_1_answers_prove_nothing(learned: Learned) -> None:
+def test_most_questions_are_answered_where_score_1_answers_prove_nothing(
+    learned: SelectiveFit,
+) -> None:
     fresh, held = drawn(4_000, 2), drawn(300, 3)
     made = prove_of(Selective(1 - ALPHA, DELTA), learned, held)
     share, accuracy = answers(replay(made.policy, fresh, made.empty), made.certificate.kappa)
@@ -108,7 +110,7 @@ RUNS, FRESH, HELD = 150, 20_000, 200
 
 
 @pytest.mark.slow
-def test_the_promise_fails_no_oftener_than_it_may(learned: Learned) -> None:
+def test_the_promise_fails_no_oftener_than_it_may(learned: SelectiveFit) -> None:
     """At levels just short of what an operating point truly has, where proving is riskiest."""
     fresh = drawn(FRESH, 4)
     played = replay(learned.policy, fresh, "allow")

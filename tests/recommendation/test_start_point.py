@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from made_up_pool import pool
+from question_parts import proof_of
 from sure_policy import bundled
 
 from farthing.comparison.compare import compare
@@ -16,22 +17,21 @@ from farthing.methods.cards import card
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.parity import Parity, ParityPromise
 from farthing.recommendation import candidates
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
-from farthing.recommendation.prove import promise
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.start_point import Beginning, beginning
 
 ONE_EACH = BestSinglePolicy(np.arange(3.0))
 """Its operating points are the models, small, medium and large, and large again at 0."""
 
 
-def right(*shares: float, n: int = 300) -> QuestionPart:
+def right(*shares: float, n: int = 300) -> Questions:
     """Return questions of which each model has such a share right, evenly spread."""
     marks = np.stack([np.arange(n) % 100 < 100 * share for share in shares], axis=1)
     traces = replace(pool(n), correct=marks[:, None])
-    return QuestionPart(traces, traces)
+    return Questions(traces, traces)
 
 
-def begun(asked: Parity | Agreement, train: QuestionPart) -> Beginning:
+def begun(asked: Parity | Agreement, train: Questions) -> Beginning:
     return beginning(asked, PlayedPolicy(ONE_EACH, "allow", None), train, "large", 300)
 
 
@@ -42,7 +42,7 @@ def test_where_training_flatters_the_cheap_model_testing_begins_at_a_dearer_one(
     """Small is right most often in training alone: begun there, nothing would be proved."""
     train, prove = right(1.0, 0.99, 0.98), right(0.5, 0.98, 0.98)
     assert begun(PARITY, train).start == 1
-    found = promise(PARITY, bundled(ONE_EACH, train), train, prove, None).certificate
+    found = proof_of(PARITY, bundled(ONE_EACH, train), train, prove, None).certificate
     assert isinstance(found.promise, ParityPromise)
     assert (found.promise.point, found.promise.points) == (1, 2)
 
@@ -51,7 +51,7 @@ def test_where_dearer_models_lose_testing_begins_at_one_that_does_not() -> None:
     """Begun at medium the first test would fail, and small would not be tested."""
     train = right(0.98, 0.5, 0.98)
     assert begun(PARITY, train).start == 0
-    found = promise(PARITY, bundled(ONE_EACH, train), train, train, None).certificate
+    found = proof_of(PARITY, bundled(ONE_EACH, train), train, train, None).certificate
     assert isinstance(found.promise, ParityPromise)
     assert found.promise.point == 0
 
@@ -61,7 +61,7 @@ def test_one_that_costs_as_much_as_the_reference_is_begun_at_only_where_it_may_w
     assert begun(PARITY, train).start == 1
     assert begun(Parity("large", Fraction(-1, 100)), train).start == 3
     plays = PlayedPolicy(ONE_EACH, "allow", None)
-    saw_others = QuestionPart(
+    saw_others = Questions(
         replace(train.played, independent=np.zeros(300, dtype=bool)), train.played
     )
     for part, start in ((train, 0), (saw_others, 3)):  # nothing is cheaper than small by itself

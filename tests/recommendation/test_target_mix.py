@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from question_parts import proof_of, proved_bundle
 from scipy import stats
 from sure_policy import CONFIG, covariate_shifted, unsure
 
@@ -23,11 +24,9 @@ from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.weighted import Shift, WeightedPromise
 from farthing.promises.statistics.covariate_shift import Observed
 from farthing.recommendation.candidates import candidates
-from farthing.recommendation.certify import promised
 from farthing.recommendation.parallel import fit
 from farthing.recommendation.pipeline import bundle_of, calibrate, train
-from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.prove import promise
+from farthing.recommendation.played import Questions
 from farthing.recommendation.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.pool import cascade
@@ -78,9 +77,9 @@ def test_what_cannot_be_compared_is_refused(small: Dataset, folder: Path) -> Non
     with pytest.raises(InputError, match=r"3 of 50 target questions lack rounds.*leave them out"):
         calibrate(folder, small.traces, Shift(LEVEL, short))
     one_round = drawn(replace(CONFIG, rounds=1), 100, 5)
-    bundle, part = load(folder), QuestionPart(one_round, one_round)
+    bundle, part = load(folder), Questions(one_round, one_round)
     with pytest.raises(CalibrationError, match=r"one round.*--promise coverage"):
-        promise(Shift(LEVEL, one_round), bundle, part, part, None)
+        proof_of(Shift(LEVEL, one_round), bundle, part, part, None)
 
 
 def test_a_target_is_arranged_as_the_policy_plays_it_wherever_one_comes_from() -> None:
@@ -103,11 +102,11 @@ def test_a_target_is_arranged_as_the_policy_plays_it_wherever_one_comes_from() -
     fitted = fit(candidate.learner, played.take(np.arange(200)), ALPHA, 0, Silent())
     bundle = bundle_of(candidate, fitted, played.take(np.arange(200)))
     train_part, held = (
-        QuestionPart(pool.take(rows), played.take(rows))
+        Questions(pool.take(rows), played.take(rows))
         for rows in (np.arange(200), np.arange(200, 300))
     )
     asked = Shift(LEVEL, pool.take(np.arange(300, 400)))
-    assert effective_n(promised(bundle, asked, train_part, held)[1]) > 50
+    assert effective_n(proved_bundle(bundle, asked, train_part, held).certificate) > 50
 
 
 def test_what_round_1_foretells_of_later_rounds_is_no_difference() -> None:
@@ -166,21 +165,21 @@ def test_questions_cut_short_in_training_do_not_count_as_the_old_mix(folder: Pat
     truncated = cut.signals["uncertainty"][:, 0, 1] > 0.35
     cut = replace(cut, recorded=np.where(truncated, 2, 4).astype(np.int16))
     complete = cut.take(cut.complete)
-    train_part, held = (QuestionPart(part, part) for part in (cut, complete.take(np.arange(150))))
+    train_part, held = (Questions(part, part) for part in (cut, complete.take(np.arange(150))))
     target = complete.take(np.arange(150, 300))
-    made = promise(Shift(LEVEL, target), load(folder), train_part, held, None).certificate
+    made = proof_of(Shift(LEVEL, target), load(folder), train_part, held, None).certificate
     assert effective_n(made) > 0.9 * made.n
 
 
 RUNS, POOL = 100, 20_000
 
 
-def trained(config: GeneratorConfig) -> tuple[Bundle, QuestionPart]:
+def trained(config: GeneratorConfig) -> tuple[Bundle, Questions]:
     questions = drawn(config, 600, 0)
     (candidate,) = candidates(Dataset("", questions), ["stopping"])
     assert candidate.learner is not None
     fitted = fit(candidate.learner, questions, ALPHA, 0, Silent())
-    return bundle_of(candidate, fitted, questions), QuestionPart(questions, questions)
+    return bundle_of(candidate, fitted, questions), Questions(questions, questions)
 
 
 @pytest.mark.slow
@@ -193,7 +192,7 @@ def test_it_is_kept_and_seldom_refused_under_covariate_shift(config: GeneratorCo
     for _ in range(RUNS):
         held, target = pool.take(rng.integers(POOL, size=200)), covariate_shifted(pool, 200, rng)
         try:
-            made = promise(Shift(LEVEL, target), bundle, train_part, QuestionPart(held, held), None)
+            made = proof_of(Shift(LEVEL, target), bundle, train_part, Questions(held, held), None)
         except CalibrationError:
             refused += 1
             continue
@@ -219,7 +218,7 @@ def test_questions_of_hidden_difficulty_are_refused(
     for _ in range(RUNS):
         held, target = (of.take(rng.integers(POOL, size=200)) for of in (pool, others))
         try:
-            promise(Shift(LEVEL, target), bundle, train_part, QuestionPart(held, held), None)
+            proof_of(Shift(LEVEL, target), bundle, train_part, Questions(held, held), None)
         except CalibrationError:
             refused += 1
     assert stats.binomtest(refused, RUNS, 0.97, alternative="less").pvalue > 1e-4

@@ -22,7 +22,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.recommendation import pipeline
 from farthing.recommendation.recalibrate import Recalibrated, divided, recalibrate
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.question_hashes import question_hashes
+from farthing.traces.fingerprint import question_hashes
 
 N = 200
 

@@ -22,7 +22,7 @@ from farthing.methods.cards import card
 from farthing.promises.base import Promise
 from farthing.recommendation import candidates, splits
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
-from farthing.traces.system import Part as System
+from farthing.traces.system import RoleSetup as System
 
 QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")
 N = 600

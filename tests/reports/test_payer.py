@@ -11,7 +11,7 @@ from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.budget import Budget
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
-from farthing.reports import columns, page, payer, plots, promises, summary, tables
+from farthing.reports import glossary, page, payer, plots, promises, summary, tables
 from farthing.reports.base import best, mean_of, thousand
 
 ALPHA = Fraction(1, 10)
@@ -98,7 +98,7 @@ def test_columns_and_plots_of_a_promise(proved: Comparison) -> None:
         "95 %",
         "10 %",
     ]
-    assert all(f"{one.short}" in columns.key(proved) for one in columns.columns(proved)[1:])
+    assert all(f"{one.short}" in glossary.key(proved) for one in glossary.columns(proved)[1:])
     (axes,) = plots.frontier(proved, ALPHA).axes
     assert axes.get_title(loc="left") == "Accuracy less guide's"
     assert axes.get_ylim()[0] < -0.02 < axes.get_ylim()[1]

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from farthing.recommendation.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference
-from farthing.reports import base, columns, page, tables
+from farthing.reports import base, glossary, page, tables
 
 ALPHA = Fraction(1, 10)
 
@@ -120,9 +120,9 @@ def test_a_terminal_shows_the_groups_and_what_the_headings_mean(comparison: Comp
     groups = [line for line in map(str.strip, text.splitlines()) if line in base.GROUPS.values()]
     assert groups == [said for how, said in base.GROUPS.items() if how != "proved"]
     text = " ".join(text.split())
-    key = columns.key(comparison)
+    key = glossary.key(comparison)
     assert key in text
-    for column in columns.columns(comparison)[2:-1]:
+    for column in glossary.columns(comparison)[2:-1]:
         assert column.short == "Coverage" or f"{column.short}:" in key
 
 

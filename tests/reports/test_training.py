@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from farthing.recommendation.base import Comparison
-from farthing.reports.training import Run, running_mean, training
+from farthing.reports.training import TrainingCurves, running_mean, training
 
 ALPHA = Fraction(1, 10)
 
 
 def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
-    runs = [Run(r.policy, r.label, r.curves) for r in comparison.rows if r.curves]
+    runs = [TrainingCurves(r.policy, r.label, r.curves) for r in comparison.rows if r.curves]
     figure = training(runs, ALPHA)
     assert figure
     titles = [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
@@ -23,8 +23,8 @@ def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
 def test_policies_that_share_a_training_share_its_line() -> None:
     curves = {"cost": [1.0, 2.0], "kappa": [0.2, 0.1]}
     other = {"cost": [3.0, 2.0]}
-    runs = [Run("cpo", "CPO", curves), Run("ccpo", "CCPO", other)]
-    figure = training([*runs, Run("cpo-batch", "CPO batch", dict(curves))], ALPHA)
+    runs = [TrainingCurves("cpo", "CPO", curves), TrainingCurves("ccpo", "CCPO", other)]
+    figure = training([*runs, TrainingCurves("cpo-batch", "CPO batch", dict(curves))], ALPHA)
     assert figure
     cost = figure.axes[0]
     assert [line.get_label() for line in cost.lines] == ["CPO, CPO batch", "CCPO"]

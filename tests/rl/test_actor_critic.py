@@ -8,18 +8,18 @@ from torch import Tensor
 from farthing.methods.ccpo.learner import leaf_count, set_charge
 from farthing.rl.actor_critic import (
     ActorCritic,
+    Critics,
     RollOut,
     SampledSurrogate,
     question_stream,
+    vtrace,
 )
-from farthing.rl.critics import Critics
 from farthing.rl.rollout import Episodes, Questions, draw
 from farthing.rl.soft_set import (
     policy_probabilities,
     soft_mask_log,
     soft_set_policy,
 )
-from farthing.rl.vtrace import vtrace
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 T, L = 3, 2

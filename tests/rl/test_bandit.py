@@ -14,12 +14,13 @@ from torch import Tensor
 
 from farthing.rl.episode_rewards import HARD_GATE, Outcomes
 from farthing.rl.group_advantage import group_advantage, over_tokens
-from farthing.rl.masked_gae import masked_gae, place_reward
 from farthing.rl.ppo import (
     clip_fraction,
     entropy,
     kl_loss,
     kl_penalty,
+    masked_gae,
+    place_reward,
     policy_loss,
     token_log_probabilities,
     value_loss,

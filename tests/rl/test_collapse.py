@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from farthing.rl.collapse import Curves, Limits, Prices, collapse
+from farthing.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
 from farthing.traces.arrays import FloatArray
 
 N = 30
-SHORT = Limits(updates=10)
+SHORT = CollapseLimits(updates=10)
 
 
 def healthy() -> Curves:
@@ -30,7 +30,7 @@ def late(value: float, curve: FloatArray) -> FloatArray:
 DEAD = replace(healthy(), reward=late(0.0, healthy().reward), call_ratio=late(0.0, np.ones(N)))
 
 
-def message(curves: Curves, prices: Prices | None = None) -> str:
+def message(curves: Curves, prices: CallPrices | None = None) -> str:
     found = collapse(curves, prices, SHORT)
     assert found is not None
     return found.message
@@ -59,7 +59,7 @@ def test_nothing_is_decided_before_there_is_a_window(cut: int) -> None:
 
 
 def test_no_calls_and_no_reward_names_the_modes_that_cannot_pay() -> None:
-    found = collapse(DEAD, Prices(5_000_000, {"low": 1_000_000}), SHORT)
+    found = collapse(DEAD, CallPrices(5_000_000, {"low": 1_000_000}), SHORT)
     assert found is not None
     assert found.cause == "no-calls"
     assert found.message == (
@@ -67,7 +67,7 @@ def test_no_calls_and_no_reward_names_the_modes_that_cannot_pay() -> None:
         "mode low ($0.001) is below the price of any call ($0.005). Raise it, or choose cheaper "
         "experts."
     )
-    several = Prices(5_000_000, {"low": 1_000_000, "medium": 2_000_000, "high": 5_000_000})
+    several = CallPrices(5_000_000, {"low": 1_000_000, "medium": 2_000_000, "high": 5_000_000})
     assert message(DEAD, several).endswith(
         "the budgets of modes low ($0.001) and medium ($0.002) are below the price of any call "
         "($0.005). Raise them, or choose cheaper experts. Mode high could pay, and did not call."
@@ -75,7 +75,7 @@ def test_no_calls_and_no_reward_names_the_modes_that_cannot_pay() -> None:
 
 
 def test_where_every_mode_could_pay_budgets_are_not_blamed() -> None:
-    able = Prices(5_000_000, {"low": 5_000_000})
+    able = CallPrices(5_000_000, {"low": 5_000_000})
     assert "it called before, and gave that up" in message(DEAD, able)
     never = replace(DEAD, call_ratio=np.zeros(N))
     assert "it has never called. The prompt may forbid calls" in message(never, able)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from farthing.rl.cpo_step import conjugate_gradient, solve_dual, step
+from farthing.rl.trust_region import conjugate_gradient, solve_dual, step
 from farthing.traces.arrays import FloatArray
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.rl.masked_gae import masked_gae, place_reward
+from farthing.rl.ppo import masked_gae, place_reward
 from farthing.traces.arrays import BoolArray, FloatArray
 
 SHARE = st.floats(0.0, 1.0)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from farthing.features.rounds import FeatureSet
-from farthing.methods.cpo.learner import to_policy
+from farthing.methods.ccpo.learner import to_policy
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.rl.networks import Network, Tangent, fisher_product, multilayer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from farthing.rl.shrunk_baseline import shrunk_advantage, shrunk_baseline, weight
+from farthing.rl.group_advantage import shrunk_advantage, shrunk_baseline, weight
 from farthing.traces.arrays import FloatArray
 
 TORCH = torch.from_numpy

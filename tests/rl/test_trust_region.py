@@ -19,7 +19,7 @@ from farthing.rl.soft_set import (
     soft_set_policy,
 )
 from farthing.rl.trust_region import (
-    Problem,
+    StepProblem,
     Surrogate,
     TrustRegion,
     improve,
@@ -31,7 +31,7 @@ EPSILON, KAPPA = 0.01, 0.3
 REGION = TrustRegion()
 
 
-def start(seed: int) -> tuple[Network, Callable[[Tensor], Surrogate], Problem]:
+def start(seed: int) -> tuple[Network, Callable[[Tensor], Surrogate], StepProblem]:
     rng = np.random.default_rng(seed)
     network = multilayer(F, L + 1, seed)
     network = network.moved(rng.normal(size=len(network.parameters)) * 0.1)
@@ -49,7 +49,7 @@ def start(seed: int) -> tuple[Network, Callable[[Tensor], Surrogate], Problem]:
 
     pi = probabilities(network, seen)
     metric = policy_metric(pi) + set_metric(pi, soft_mask_log(pi, KAPPA, EPSILON), EPSILON)
-    return network, evaluate, Problem(seen, evaluate, metric, 0.7)
+    return network, evaluate, StepProblem(seen, evaluate, metric, 0.7)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -94,7 +94,7 @@ def test_the_policys_own_divergence_is_bounded_where_the_set_policy_does_not_mov
     pi = probabilities(network, problem.observations)
     flat = set_metric(pi, soft_mask_log(pi, -2.0, EPSILON), EPSILON)
     assert flat.abs().max() < 1e-20
-    done = improve(network, Problem(problem.observations, evaluate, flat, 0.7), REGION)
+    done = improve(network, StepProblem(problem.observations, evaluate, flat, 0.7), REGION)
     moved = probabilities(done.network, problem.observations)
     assert 0 < divergence(moved, pi).item() <= REGION.radius
 
@@ -111,7 +111,7 @@ def test_a_step_that_never_passes_leaves_the_network_alone() -> None:
 
     done = improve(
         network,
-        Problem(problem.observations, worse_every_time, problem.metric, problem.target),
+        StepProblem(problem.observations, worse_every_time, problem.metric, problem.target),
         REGION,
     )
     assert not done.accepted

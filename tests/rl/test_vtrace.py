@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from farthing.rl.vtrace import importance, vtrace
+from farthing.rl.actor_critic import importance, vtrace
 from farthing.traces.arrays import FloatArray
 
 

@@ -11,7 +11,7 @@ from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import nano_from_usd
 from farthing.process.base import Policy
 from farthing.process.batch_replay import replay
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.promises.kinds import none
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent, Client, Turn
@@ -82,7 +82,7 @@ def bundle_of(policy: Policy, origin: Origin, kappa: float | None, empty: str = 
     )
 
 
-def replayed_from_store(found: Sequence[Mapping[str, Any]]) -> tuple[list[Trace], Outcome]:
+def replayed_from_store(found: Sequence[Mapping[str, Any]]) -> tuple[list[Trace], ReplayOutcome]:
     """Return the stored questions of answers, in their order, and what a replay makes of them."""
     bundle = bundles.load("bundle")
     with Store.open("traces.db", create=False) as store:

@@ -23,7 +23,7 @@ from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.features.calls import CallFeatures
 from farthing.methods.forest import LEAF, Forest
-from farthing.methods.lookahead.policy import Estimate, LookaheadPolicy
+from farthing.methods.lookahead.policy import GainEstimate, LookaheadPolicy
 from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
@@ -179,7 +179,7 @@ def four_calls() -> Bundle:
     root = np.zeros(1, dtype=np.int32)
     gain_and_cost = np.array([[0.9, 0.5, 1.0, 1.0]])
     leaf = Forest(root + LEAF, root.astype(np.float32), root, gain_and_cost, root, 0)
-    estimate = Estimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
+    estimate = GainEstimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
     origin = Origin(
         roles=("base", "guide"),
         models=("small", "large"),

@@ -17,10 +17,10 @@ from chat_server import Endpoint
 from farthing.errors import ContentRefusedError
 from farthing.models.scripted import ScriptedModel
 from farthing.runtime.agents.base import BaseAgent
-from farthing.runtime.collect import Progress, collect
+from farthing.runtime.collect import CollectionProgress, collect
 from farthing.runtime.journal import StoreJournal
 from farthing.runtime.meter import Meter
-from farthing.runtime.protocol import Independent, Recording
+from farthing.runtime.protocol import Independent, RecordingPlan
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.store import Store
@@ -122,14 +122,14 @@ def test_a_second_ctrl_c_stops_at_once(endpoint: Endpoint, tmp_path: Path) -> No
     assert least > 0
 
 
-def recorded(model: ScriptedModel, n: int, store: Store, **more: Any) -> Progress:
+def recorded(model: ScriptedModel, n: int, store: Store, **more: Any) -> CollectionProgress:
     journal = StoreJournal(store, 10**12, "test")
 
-    async def run() -> Progress:
+    async def run() -> CollectionProgress:
         meter = Meter(journal)
         plan = Independent((BaseAgent(model, role="m"),), 1, TEXT)
         questions = [Question(f"q{k}", f"Number {k}?") for k in range(n)]
-        return await collect(questions, Recording(plan, TEXT), journal, meter, **more)
+        return await collect(questions, RecordingPlan(plan, TEXT), journal, meter, **more)
 
     return asyncio.run(run())
 

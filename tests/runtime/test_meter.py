@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farthing.budgets.base import Balance
+from farthing.budgets.ledger import Balance
 from farthing.errors import BudgetError, ModelConnectionError, ModelTimeoutError
 from farthing.models.base import Completion, Message, Model, Prompt, Usage
 from farthing.models.retry import Retrying, RetryPolicy

@@ -16,7 +16,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
-from farthing.methods.cpo.policy import NetworkPolicy
+from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy

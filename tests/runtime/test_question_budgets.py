@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from playback import ask, playback, question_of
+from question_parts import proved_bundle
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
@@ -22,10 +23,10 @@ from farthing.money import usd_from_nano
 from farthing.process.action_space import SpaceName
 from farthing.process.batch_replay import replay
 from farthing.process.budget import PerQuestion
-from farthing.process.play import Played, outcome_of, play
+from farthing.process.play import PlayedQuestions, outcome_of, play
 from farthing.promises.kinds.coverage import Coverage
-from farthing.recommendation.certify import Serving, promised
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.certify import Serving
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.runtime.protocol import Dialogue, Independent, Protocol
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.text import TEXT
@@ -116,16 +117,16 @@ def calibrated(kind: Kind, budget: PerQuestion) -> Bundle:
         features=None,
         farthing_version="0",
     )
-    parts = QuestionPart(assemble(train), whole), QuestionPart(assemble(prove), held_out)
+    parts = Questions(assemble(train), whole), Questions(assemble(prove), held_out)
     reached = (replay(policy, held_out, "argmax", budget.of(held_out)).critical > -np.inf).mean()
     level = Coverage(round(float(reached) - 0.02, 2))
-    kept, certificate = promised(bundle, level, *parts, Serving(budget))
-    assert certificate.question_budget_nano == budget.nano
-    assert kept.origin.largest_nano == budget.largest_nano
-    return kept
+    proved = proved_bundle(bundle, level, *parts, Serving(budget))
+    assert proved.certificate.question_budget_nano == budget.nano
+    assert proved.bundle.origin.largest_nano == budget.largest_nano
+    return proved.bundle
 
 
-def calls_of(played: Played, whole: TraceArrays, row: int) -> set[tuple[int, str]]:
+def calls_of(played: PlayedQuestions, whole: TraceArrays, row: int) -> set[tuple[int, str]]:
     """Return which calls were bought, as their traces name them."""
     cells = np.argwhere(played.state.known[row].reshape(whole.answer.shape[1:]))
     if whole.roles == ("model",):

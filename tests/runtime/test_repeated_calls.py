@@ -10,11 +10,11 @@ from farthing.errors import ModelTimeoutError
 from farthing.models.base import Completion, Message, Model, Prompt, Usage
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.runtime.agents.base import BaseAgent
-from farthing.runtime.base import Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
 from farthing.runtime.dry_run import estimate
 from farthing.runtime.journal import Attempt, StoreJournal, entry
 from farthing.runtime.meter import Meter, MeteredClient
-from farthing.runtime.protocol import Independent, Recording
+from farthing.runtime.protocol import Independent, RecordingPlan
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.tasks.tools import ToolReply
@@ -186,10 +186,10 @@ class Thrower:
         self.model = model
 
     async def act(self, turn: Turn, client: Client) -> Call:
-        async def speak(_: Turn, counting: CountingClient) -> Said:
+        async def speak(_: Turn, counting: CountingClient) -> AgentReply:
             said = [(await counting.ask(self.model, PROMPT)).text for _ in range(3)]
             said += [(await counting.use(Dice(), "2d6")).text for _ in range(2)]
-            return Said(" ".join(said), said[0])
+            return AgentReply(" ".join(said), said[0])
 
         return await recorded(self, turn, client, speak)
 
@@ -209,6 +209,6 @@ def test_an_estimate_prices_each_of_them_that_is_not_in_the_journal(tmp_path: Pa
 def _priced(path: Path, questions: Sequence[Question]) -> tuple[int, int]:
     with Store.open(path) as store:
         journal = StoreJournal(store, PLENTY, "test")
-        recording = Recording(Independent((Thrower(Die()),), 1, TEXT), TEXT)
+        recording = RecordingPlan(Independent((Thrower(Die()),), 1, TEXT), TEXT)
         sums = asyncio.run(estimate(questions, recording, journal, {}))
     return sums.largest_nano, sums.calls

@@ -19,21 +19,20 @@ from farthing.models.scripted import ScriptedModel
 from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.agents.guide import GuideAgent
 from farthing.runtime.answer import Answer
-from farthing.runtime.ask import answer_all
 from farthing.runtime.job import read_job
 from farthing.runtime.protocol import Dialogue, Independent
 from farthing.runtime.provenance import made_with
-from farthing.runtime.runner import PolicyRunner
+from farthing.runtime.runner import PolicyRunner, answer_all
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question
 from farthing.tasks.numbers import NUMBERS
-from farthing.tasks.templates import Prompts
+from farthing.tasks.templates import PromptTemplates
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
 from farthing.traces.origin import Origin
 from farthing.traces.store import Store
-from farthing.traces.system import ALONE, Part, Sent, changes, fingerprint
+from farthing.traces.system import ALONE, RoleSetup, SentRequest, changes, fingerprint
 
 QUESTIONS, NEW = 60, "What is 301 + 301?"
 AGENTS = """
@@ -213,7 +212,7 @@ def test_agents_without_a_job_are_compared_by_what_they_say_of_themselves(folder
     """Prompts and limits are known, settings and prices are not."""
     bundle = bundles.load(folder / "bundle")
     base, guide = (ScriptedModel({}, name=name) for name in ("small", "large"))
-    agents = (BaseAgent(base), GuideAgent(guide, Prompts(folder / "prompts"), samples=9))
+    agents = (BaseAgent(base), GuideAgent(guide, PromptTemplates(folder / "prompts"), samples=9))
     doubts = PolicyRunner(bundle, Dialogue(agents, 2), NUMBERS).validity.invalid_because
     assert [doubt.removesuffix(" is not that of the bundle's traces") for doubt in doubts] == [
         "the agent of base (BaseAgent instead of ReactAgent)",
@@ -285,8 +284,8 @@ def test_a_store_of_two_systems_makes_a_bundle_of_none(
 
 def test_a_store_that_an_older_version_began_is_of_one_system(tmp_path: Path) -> None:
     """It says nothing of what single calls send, which is no other system."""
-    sent = Sent(system=("sha256:1",))
-    new = Part(model="m", kind="BaseAgent", agent={}, prompts={"base": "sha256:2"}, sent=sent)
+    sent = SentRequest(system=("sha256:1",))
+    new = RoleSetup(model="m", kind="BaseAgent", agent={}, prompts={"base": "sha256:2"}, sent=sent)
     old = msgspec.structs.replace(new, sent=None)
     path, call = tmp_path / "t.db", Call(round=1, role="m", model="m", answer="4")
     with Store.open(path) as store:
@@ -449,7 +448,7 @@ def test_earlier_rounds_are_shown_in_a_dialogue_alone() -> None:
 def test_a_question_without_marks_is_sent_otherwise_than_with_them(tmp_path: Path) -> None:
     """What an older version marked in the same prompt was another request."""
     (tmp_path / "base.txt").write_text("{question}")
-    base = BaseAgent(ScriptedModel({}), Prompts(tmp_path))
+    base = BaseAgent(ScriptedModel({}), PromptTemplates(tmp_path))
     (now,) = system_of(Independent((base,), 1, NUMBERS))["base"].prompts.values()
     assert now != fingerprint(base.prompts["base"].messages)
     assert system_of(Independent((base,), 2, NUMBERS))["base"].sent is None
@@ -460,5 +459,5 @@ def test_a_question_without_marks_is_sent_otherwise_than_with_them(tmp_path: Pat
 
 
 def test_roles_come_and_go() -> None:
-    part = Part(model="m", kind="A", agent={}, prompts={})
+    part = RoleSetup(model="m", kind="A", agent={}, prompts={})
     assert changes({"a": part}, {"b": part}) == ["the role a", "the role b, which is new"]

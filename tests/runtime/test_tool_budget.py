@@ -26,14 +26,12 @@ from farthing.models.scripted import ScriptedModel
 from farthing.money import nano_from_usd
 from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
-from farthing.runtime.cost_bound import cost_bound
 from farthing.runtime.job import read_job
-from farthing.runtime.protocol import Dialogue
+from farthing.runtime.protocol import Dialogue, cost_bound
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, extract, linked_facts
-from farthing.tasks.local_search import LocalSearch
-from farthing.tasks.tools import ToolReply, always
+from farthing.tasks.tools import LocalSearch, ToolReply, always
 from farthing.traces.base import Call
 from farthing.traces.store import Store
 

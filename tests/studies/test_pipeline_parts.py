@@ -11,10 +11,16 @@ import pytest
 from rich.console import Console
 
 from farthing.errors import ConfigError, InputError
-from farthing.methods.allocators.agent_tts import Space, Trial
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.agent_tts import AllocationTrial, Space
+from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, SCHEDULES, efficiency
-from farthing.studies.part_samples import Measured, Part, logarithmic, measure, read_parts
+from farthing.studies.part_samples import (
+    MeasuredParts,
+    PipelinePart,
+    logarithmic,
+    measure,
+    read_parts,
+)
 from farthing.studies.part_tokens import CREDIT, CURVES, EVENLY, PACKED, cap
 from farthing.studies.pipeline_parts import PipelineParts, evenly, share
 from farthing.traces.arrays import TraceArrays
@@ -53,19 +59,21 @@ def recorded(part: str, model: str, tasks: int = 60, **changed: Any) -> TraceArr
     return assemble(from_records([{**one, **changed} for one in made]))
 
 
-def parts(tasks: int = 60) -> list[Part]:
+def parts(tasks: int = 60) -> list[PipelinePart]:
     return [
-        Part(part, {model: recorded(part, model, tasks) for model in of}, 1.0 + (part == "hard"))
+        PipelinePart(
+            part, {model: recorded(part, model, tasks) for model in of}, 1.0 + (part == "hard")
+        )
         for part, of in CHANCE.items()
     ]
 
 
 @pytest.fixture(scope="module")
-def measured() -> Measured:
+def measured() -> MeasuredParts:
     return measure(parts(), seed=0)
 
 
-def test_options_are_votes_of_every_number_of_samples(measured: Measured) -> None:
+def test_options_are_votes_of_every_number_of_samples(measured: MeasuredParts) -> None:
     assert measured.parts == ("easy", "hard")
     assert measured.models == ("small", "large")
     assert [measured.label(0, k) for k in range(8)] == [
@@ -79,7 +87,7 @@ def test_options_are_votes_of_every_number_of_samples(measured: Measured) -> Non
     assert batch.value[1, 7] > batch.value[1, 4], "a vote is better where most are right"
 
 
-def test_the_chance_of_a_task_is_that_of_its_own_parts(measured: Measured) -> None:
+def test_the_chance_of_a_task_is_that_of_its_own_parts(measured: MeasuredParts) -> None:
     choice = np.array([2, 5])
     by_hand = [a * b for a, b in zip(measured.right[0][2], measured.right[1][5], strict=True)]
     assert measured.together
@@ -91,8 +99,8 @@ def test_the_chance_of_a_task_is_that_of_its_own_parts(measured: Measured) -> No
 
 def test_files_without_common_tasks_are_multiplied() -> None:
     apart = [
-        Part("easy", {"small": recorded("easy", "small")}),
-        Part("hard", {"large": recorded("hard", "large", 30, prefix="other-")}),
+        PipelinePart("easy", {"small": recorded("easy", "small")}),
+        PipelinePart("hard", {"large": recorded("hard", "large", 30, prefix="other-")}),
     ]
     made = measure(apart)
     assert not made.together
@@ -102,7 +110,7 @@ def test_files_without_common_tasks_are_multiplied() -> None:
     assert found.rows[0].half_interval > 0.0
 
 
-def test_the_money_goes_where_it_is_needed(measured: Measured) -> None:
+def test_the_money_goes_where_it_is_needed(measured: MeasuredParts) -> None:
     found = share(measured, 4_000_000)
     first, even = found.rows[0], next(row for row in found.rows if row.name == "even shares")
     assert first.choice is not None
@@ -117,7 +125,7 @@ def test_the_money_goes_where_it_is_needed(measured: Measured) -> None:
     assert share(measured, 4_000_000, "rco").rows[0].name == "rco"
 
 
-def test_tasks_to_measure_on_choose_nothing(measured: Measured) -> None:
+def test_tasks_to_measure_on_choose_nothing(measured: MeasuredParts) -> None:
     """Were none of them right, every row would choose the same, and none be right."""
     later = np.random.default_rng(3).permutation(60)[30:]
     right = tuple(one.copy() for one in measured.right)
@@ -133,11 +141,13 @@ def test_tasks_to_measure_on_choose_nothing(measured: Measured) -> None:
             assert row.choice is None or row.right > other.right == 0.0
 
 
-def test_the_search_has_its_proposer_trials_and_seed(measured: Measured) -> None:
+def test_the_search_has_its_proposer_trials_and_seed(measured: MeasuredParts) -> None:
     tried: list[int] = []
     draws: list[float] = []
 
-    def noted(space: Space, archive: Sequence[Trial], rng: Any) -> Sequence[Sequence[int]]:
+    def noted(
+        space: Space, archive: Sequence[AllocationTrial], rng: Any
+    ) -> Sequence[Sequence[int]]:
         tried.append(len(archive))
         draws.append(float(rng.random()))
         return [rng.integers(8, size=2).tolist()]
@@ -147,7 +157,7 @@ def test_the_search_has_its_proposer_trials_and_seed(measured: Measured) -> None
     assert draws[0] == np.random.default_rng(4).random()
 
 
-def test_credits_weigh_parts(measured: Measured) -> None:
+def test_credits_weigh_parts(measured: MeasuredParts) -> None:
     light = replace(measured, credit=np.array([1e4, 1.0]))
     batch = measured.half("choose", 0).batch()
     found = share(light, 1_100_000, "plan-and-budget", trials=2).rows[0].choice
@@ -156,7 +166,7 @@ def test_credits_weigh_parts(measured: Measured) -> None:
     assert found.tolist() != PLAN_AND_BUDGET.shared(batch, 1_100_000).tolist()
 
 
-def test_no_row_is_expected_to_cost_more_than_the_budget(measured: Measured) -> None:
+def test_no_row_is_expected_to_cost_more_than_the_budget(measured: MeasuredParts) -> None:
     least = measured.half("choose", 0).batch().least_nano
     for budget in np.geomspace(least, 10_000_000, 12).astype(int).tolist():
         for row in share(measured, budget, trials=15).rows:
@@ -166,7 +176,7 @@ def test_no_row_is_expected_to_cost_more_than_the_budget(measured: Measured) -> 
         share(measured, least - 1)
 
 
-def test_the_knapsack_on_logarithms_is_the_likeliest_task(measured: Measured) -> None:
+def test_the_knapsack_on_logarithms_is_the_likeliest_task(measured: MeasuredParts) -> None:
     batch = measured.half("choose", 0).batch()
     for budget in (300_000, 1_500_000, 3_000_000):
         choice = share(measured, budget, trials=2).rows[0].choice
@@ -185,11 +195,11 @@ def test_even_shares_are_within_the_budget_and_pass_on_what_is_left() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
         cost = np.sort(rng.integers(1, 100, (3, 4)), axis=1) * rng.integers(1, 9, (3, 1))
-        batch = Batch(np.sort(rng.random((3, 4)), axis=1), cost, cost)
+        batch = ItemBatch(np.sort(rng.random((3, 4)), axis=1), cost, cost)
         budget = int(batch.least_nano + rng.integers(0, 500))
         assert batch.cost_of(evenly(batch, budget)) <= budget
     steep = np.array([[10, 90], [100, 200]])
-    batch = Batch(np.array([[0.5, 0.9], [0.5, 0.9]]), steep, steep)
+    batch = ItemBatch(np.array([[0.5, 0.9], [0.5, 0.9]]), steep, steep)
     assert evenly(batch, 190).tolist() == [1, 0], "the dear part's cheapest option, then the rest"
 
 
@@ -218,7 +228,9 @@ def test_caps_are_chosen_by_other_tasks_than_they_are_measured_on() -> None:
     def wrong(arrays: TraceArrays) -> TraceArrays:
         return replace(arrays, correct=arrays.correct & ~np.isin(arrays.ids, later)[:, None, None])
 
-    never = [Part(p.name, {m: wrong(a) for m, a in p.models.items()}, p.credit) for p in parts()]
+    never = [
+        PipelinePart(p.name, {m: wrong(a) for m, a in p.models.items()}, p.credit) for p in parts()
+    ]
     real, other = cap(parts(), 60, seed=5), cap(never, 60, seed=5)
     assert real.models == other.models
     for row, zero in zip(real.rows, other.rows, strict=True):
@@ -232,14 +244,14 @@ def test_caps_are_chosen_by_other_tasks_than_they_are_measured_on() -> None:
     [({"output_tokens": None}, "no lengths"), ({"prefix": "x-"}, "different ids")],
 )
 def test_caps_need_lengths_of_the_same_tasks(changed: dict[str, Any], said: str) -> None:
-    other = Part("hard", {"large": recorded("hard", "large", **changed)})
+    other = PipelinePart("hard", {"large": recorded("hard", "large", **changed)})
     with pytest.raises(InputError, match=said):
-        cap([Part("easy", {"small": recorded("easy", "small")}), other], 60)
+        cap([PipelinePart("easy", {"small": recorded("easy", "small")}), other], 60)
     with pytest.raises(InputError, match="fewer than one for each of 2 parts"):
         cap(parts(8), 1)
 
 
-def test_tables_and_json_have_the_same_figures(measured: Measured) -> None:
+def test_tables_and_json_have_the_same_figures(measured: MeasuredParts) -> None:
     found = share(measured, 3_000_000)
     console = Console(width=140, record=True)
     report = PipelineParts(Path("parts.toml")).report(found)
@@ -261,12 +273,12 @@ def test_ungraded_and_too_few_samples_are_refused() -> None:
         {k: v for k, v in one.items() if k not in ("gold", "correct")}
         for one in rows("easy", "small", 8, 0.5)
     ]
-    ungraded = Part("easy", {"small": assemble(from_records(bare))})
+    ungraded = PipelinePart("easy", {"small": assemble(from_records(bare))})
     with pytest.raises(InputError, match="easy, small: not graded"):
         measure([ungraded, *parts(8)[1:]])
     with pytest.raises(InputError, match="names no model"):
-        measure([Part("none", {}), *parts(8)])
-    few = [Part(p, {"small": recorded(p, "small", 3, prefix=p)}) for p in CHANCE]
+        measure([PipelinePart("none", {}), *parts(8)])
+    few = [PipelinePart(p, {"small": recorded(p, "small", 3, prefix=p)}) for p in CHANCE]
     with pytest.raises(InputError, match="3 questions in common; give 4"):
         measure(few)
 

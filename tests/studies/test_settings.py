@@ -16,8 +16,8 @@ from farthing.methods.set_size_penalty import SetSizePenaltyLearner
 from farthing.methods.stopping import StoppingLearner
 from farthing.studies.settings import (
     Choice,
-    Listed,
     Range,
+    ValueList,
     read_choice,
     settings_of,
     tried,
@@ -85,7 +85,7 @@ def test_an_unknown_setting_is_a_name_that_nobody_knows() -> None:
 
 
 def test_without_a_draw_the_whole_grid_is_tried() -> None:
-    choices: dict[str, Choice] = {"leaf": Listed((1, 2, 3)), "trees": Listed((8, 9))}
+    choices: dict[str, Choice] = {"leaf": ValueList((1, 2, 3)), "trees": ValueList((8, 9))}
     found = tried(choices, None, np.random.default_rng(0))
     assert [tuple(one.values()) for one in found] == list(product((1, 2, 3), (8, 9)))
     assert tried(choices, 6, np.random.default_rng(0)) == found
@@ -105,7 +105,7 @@ def test_draws_stay_inside_differ_and_go_on_where_fewer_ended(
     seed: int, few: int, more: int, low: float, whole: bool
 ) -> None:
     edge = float(whole) if whole else low
-    choices: dict[str, Choice] = {"a": Range(edge, 50.0, whole), "b": Listed((1, 2, 3, 4))}
+    choices: dict[str, Choice] = {"a": Range(edge, 50.0, whole), "b": ValueList((1, 2, 3, 4))}
     first = tried(choices, few, np.random.default_rng(seed))
     longer = tried(choices, few + more, np.random.default_rng(seed))
     assert len(longer) == few + more
@@ -132,5 +132,5 @@ def test_settings_are_written_as_they_are_read() -> None:
     learner = CcpoLearner()
     for text in ("epsilon=0.02", "cost=sampled", "batch=5"):
         name, choice = read_choice(learner, text)
-        assert isinstance(choice, Listed)
+        assert isinstance(choice, ValueList)
         assert written({name: choice.values[0]}) == text

@@ -13,7 +13,7 @@ from rich.console import Console
 from farthing.comparison.plan import Plan
 from farthing.errors import InputError
 from farthing.recommendation.base import METRICS, Comparison, Difference, Row
-from farthing.studies.sweep import Search, Setting, Sweep
+from farthing.studies.sweep import Setting, SettingSearch, SettingSweep
 from farthing.studies.tuning import (
     SHOWN,
     Tuning,
@@ -56,13 +56,13 @@ def judged(*costs: float) -> Comparison:
     return Comparison("runs", "0" * 64, {}, 4, ("base", "guide"), 3, [0], rows, found)
 
 
-def made(*tried: Setting, test: Comparison | None = None) -> Sweep:
+def made(*tried: Setting, test: Comparison | None = None) -> SettingSweep:
     plan = Plan((ALPHA,), splits=3)
     sizes = {"train": 6, "calibrate": 2, "test": 2}
-    return Sweep(
+    return SettingSweep(
         "runs",
         "0" * 64,
-        Search("lookahead", ("leaf=10,40",), folds=2),
+        SettingSearch("lookahead", ("leaf=10,40",), folds=2),
         plan,
         sizes,
         tried,
@@ -75,7 +75,7 @@ def made(*tried: Setting, test: Comparison | None = None) -> Sweep:
 WHOLE = (one(None, 0.002, 0.004), one(10, 0.001, 0.003), one(40, 0.003, 0.006))
 
 
-def drawn(sweep: Sweep) -> str:
+def drawn(sweep: SettingSweep) -> str:
     console = Console(width=80, file=io.StringIO())
     with console.capture() as text:
         console.print(Tuning("lookahead", Path("swept")).report(sweep))

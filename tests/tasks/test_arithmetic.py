@@ -10,7 +10,7 @@ from farthing.tasks.arithmetic import (
     ARITHMETIC,
     KINDS,
     LONGEST,
-    Problem,
+    ChainProblem,
     Recipe,
     draw,
     draw_of,
@@ -18,7 +18,7 @@ from farthing.tasks.arithmetic import (
     question,
     solve,
 )
-from farthing.tasks.rows import Row
+from farthing.tasks.questions import QuestionRow
 
 RECIPES = st.builds(Recipe, st.sampled_from(KINDS), st.integers(1, LONGEST), st.integers(0, 2))
 
@@ -82,7 +82,7 @@ def test_parts_are_of_the_text_and_keep_their_shares() -> None:
 
 
 def test_a_problem_is_a_question_of_the_task() -> None:
-    problem: Problem = draw(Recipe("products", 3), np.random.default_rng(2))
+    problem: ChainProblem = draw(Recipe("products", 3), np.random.default_rng(2))
     asked = problem.question()
     assert (asked.text, asked.gold, asked.group) == (problem.text, (problem.answer,), "products-3")
     assert asked.split == problem.part
@@ -101,17 +101,17 @@ def test_what_is_wrong_with_a_question_is_said() -> None:
         with pytest.raises(InputError, match=said.replace("?", "[?]")):
             solve(text)
         with pytest.raises(QuestionFormatError, match="question"):
-            question(Row({"question": text}, "q.jsonl, line 1", "q", 1))
+            question(QuestionRow({"question": text}, "q.jsonl, line 1", "q", 1))
     with pytest.raises(InputError, match="0 hops"):
         Recipe("sums", 0)
 
 
 def test_rows_need_no_gold() -> None:
-    read = question(Row({"question": "c=b*7+2;a=4;b=a*3+5;c?"}, "q.jsonl, line 1", "q", 1))
+    read = question(QuestionRow({"question": "c=b*7+2;a=4;b=a*3+5;c?"}, "q.jsonl, line 1", "q", 1))
     assert (read.id, read.gold) == ("q-1", ("1",))
 
 
 def test_a_row_s_part_group_and_id_are_kept() -> None:
     said = {"question": "a=4;b=a*3;b?", "split": "test", "group": "short", "id": "mine"}
-    read = question(Row(said, "q.jsonl, line 1", "q", 1, split="train"))
+    read = question(QuestionRow(said, "q.jsonl, line 1", "q", 1, split="train"))
     assert (read.id, read.group, read.split, read.gold) == ("mine", "short", "test", ("2",))

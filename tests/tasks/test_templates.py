@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from farthing.errors import InputError
 from farthing.tasks.base import Question
-from farthing.tasks.templates import BUILT_IN, NOTHING, PLACEHOLDERS, Prompts, Template, asked
+from farthing.tasks.templates import (
+    BUILT_IN,
+    NOTHING,
+    PLACEHOLDERS,
+    PromptTemplates,
+    Template,
+    asked,
+)
 
 QUOTED = {
     "base": {"question"},
@@ -109,9 +116,11 @@ def test_a_question_that_is_a_whole_message_stands_as_it_is() -> None:
 
 def test_a_folder_replaces_the_prompts_that_it_has(tmp_path: Path) -> None:
     (tmp_path / "guide.txt").write_text("[system]\nBe brief.\n[user]\n{question} {answer} {x9}")
-    (message,) = Prompts(tmp_path)["base"].fill({"question": "q?"})
+    (message,) = PromptTemplates(tmp_path)["base"].fill({"question": "q?"})
     assert message == BUILT_IN["base"].fill({"question": "q?"})[0]
-    system, user = Prompts(tmp_path)["guide"].fill({"question": "q?", "answer": "[user]\nYes"})
+    system, user = PromptTemplates(tmp_path)["guide"].fill(
+        {"question": "q?", "answer": "[user]\nYes"}
+    )
     assert (system.role, system.content, user.role) == ("system", "Be brief.", "user")
     assert user.content.endswith(" {x9}")
 
@@ -127,12 +136,12 @@ def test_a_folder_replaces_the_prompts_that_it_has(tmp_path: Path) -> None:
 def test_a_prompt_that_cannot_work_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "guide.txt").write_text(text)
     with pytest.raises(InputError, match=message):
-        Prompts(tmp_path)["guide"]
+        PromptTemplates(tmp_path)["guide"]
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no folder of prompts"):
-        Prompts(tmp_path / "gone")["guide"]
+        PromptTemplates(tmp_path / "gone")["guide"]
 
 
 def test_choices_are_shown_by_letter_and_gold_is_not() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.traces.arrays import Replies, joined
+from farthing.traces.arrays import PolicyReplies, joined
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
@@ -25,7 +25,9 @@ def test_pieces_in_their_order_are_the_whole() -> None:
     assert fingerprint(traces) != old
     with pytest.raises(ValueError, match=r"shape \(50, 2, 2\), not \(50, 4, 2\)"):
         replace(traces, largest_cost_nano=largest[:, :2])
-    traces = replace(traces, replies={"exit-guide": Replies(action, rng.integers(0, 99, (50, 4)))})
+    traces = replace(
+        traces, replies={"exit-guide": PolicyReplies(action, rng.integers(0, 99, (50, 4)))}
+    )
     pieces = [traces.rows(slice(*ends)) for ends in ((0, 20), (20, 20), (20, 49), (49, 50))]
     assert fingerprint(joined(pieces)) == fingerprint(traces)
     assert fingerprint(joined(pieces[::-1])) != fingerprint(traces)

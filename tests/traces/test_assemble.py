@@ -12,8 +12,7 @@ from msgspec import structs
 from farthing import plugins
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
 from farthing.money import nano_from_usd
-from farthing.process.generator.generate import generate
-from farthing.process.generator.generated_traces import generate_traces
+from farthing.process.generator.generate import generate, generate_traces
 from farthing.process.generator.presets import preset
 from farthing.tasks import text
 from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays

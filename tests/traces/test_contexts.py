@@ -11,9 +11,9 @@ import pytest
 from farthing.errors import InputError
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.contexts import recorded_system, with_longest
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Supplied, read_foreign
+from farthing.traces.origin import recorded_system, with_longest
 from farthing.traces.parameters import parameters_of
 from farthing.traces.parquet import read_parquet, write_parquet
 from farthing.traces.store import Store
@@ -21,8 +21,8 @@ from farthing.traces.system import (
     ALONE,
     LOGGED,
     UNSAID,
-    Part,
-    Sent,
+    RoleSetup,
+    SentRequest,
     changes,
     fingerprint,
     prompt_mark,
@@ -267,7 +267,7 @@ def recorded(*contexts: dict[str, str | None], tokens: int | None = 3) -> list[T
 KNOWN: dict[str, str | None] = {"system_prompt": SYSTEM, "history": "", "parameters": "{}"}
 
 
-def shown(*contexts: dict[str, str | None]) -> Sent:
+def shown(*contexts: dict[str, str | None]) -> SentRequest:
     """Return what the calls to `a` were sent."""
     system = recorded_system(assemble(recorded(*contexts)))
     assert system
@@ -278,7 +278,9 @@ def shown(*contexts: dict[str, str | None]) -> Sent:
 
 def test_questions_that_say_the_same_show_a_system() -> None:
     mark = prompt_mark(SYSTEM)
-    assert shown(KNOWN, KNOWN) == Sent(system=(mark,), around=ALONE, parameters={}, longest=3)
+    assert shown(KNOWN, KNOWN) == SentRequest(
+        system=(mark,), around=ALONE, parameters={}, longest=3
+    )
     digested = {**KNOWN, "system_prompt": mark}
     assert shown(KNOWN, digested).system == (mark,)
     assert shown(KNOWN, {**KNOWN, "system_prompt": "Other."}).system == tuple(
@@ -321,7 +323,7 @@ def test_contexts_come_through_a_store_and_parquet(tmp_path: Path) -> None:
 
 def test_the_longest_reply_is_unknown_where_one_is() -> None:
     arrays = assemble([*recorded({}), *recorded({}, {}, tokens=None)[1:]])
-    part = Part(model="A", kind="K", agent={}, prompts={}, sent=Sent())
+    part = RoleSetup(model="A", kind="K", agent={}, prompts={}, sent=SentRequest())
     sent = with_longest({"a": part}, arrays)["a"].sent
     assert sent
     assert sent.longest is None
@@ -332,17 +334,19 @@ def test_the_longest_reply_is_unknown_where_one_is() -> None:
 
 def test_what_is_unknown_is_neither_the_same_nor_a_change() -> None:
     mark, cold = prompt_mark(SYSTEM), {"temperature": 0}
-    ours = Part(
+    ours = RoleSetup(
         model="A",
         kind="ChatAgent",
         agent={},
         prompts={},
-        sent=Sent(system=(mark,), around=ALONE, parameters={"temperature": 0, "max_tokens": 9}),
+        sent=SentRequest(
+            system=(mark,), around=ALONE, parameters={"temperature": 0, "max_tokens": 9}
+        ),
     )
 
-    def logged(**said: Any) -> Part:
-        sent = Sent(**{"around": ALONE if "longest" in said else None, **said})
-        return Part(model="", kind=LOGGED, agent={}, prompts={}, sent=sent)
+    def logged(**said: Any) -> RoleSetup:
+        sent = SentRequest(**{"around": ALONE if "longest" in said else None, **said})
+        return RoleSetup(model="", kind=LOGGED, agent={}, prompts={}, sent=sent)
 
     for known, lacks in (
         ({}, ("system prompt", "parameters")),

@@ -10,7 +10,7 @@ import farthing as ft
 from farthing.errors import InputError
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.duplicates import DuplicateCounter, doubt
+from farthing.traces.copies import DuplicateCounter, repetition
 
 
 def question(name: str, text: str, *answers: str, latency_s: float | None = None) -> Trace:
@@ -27,7 +27,7 @@ def many(n: int, prefix: str = "q") -> list[Trace]:
 
 
 def passed(repeats: DuplicateCounter, traces: list[Trace]) -> DuplicateCounter:
-    assert list(repeats.passing(traces)) == traces
+    assert list(repeats.count(traces)) == traces
     return repeats
 
 
@@ -86,23 +86,23 @@ def test_what_asks_the_same_is_told_as_everywhere() -> None:
         two = [one, replaced(one, id="b", **other)]
         counted = passed(DuplicateCounter(), two)
         assert (counted.copies, counted.asked_again) == (0, 0)
-        assert doubt(assemble(two)) is None
+        assert repetition(assemble(two)) is None
     silent = [question("a", "", "4"), question("b", " ", "4")]
     assert passed(DuplicateCounter(), silent).copies == 0
-    assert doubt(assemble(silent)) is None
+    assert repetition(assemble(silent)) is None
 
 
 def test_arrays_tell_who_stands_there_twice() -> None:
     traces = assemble([*many(3), *many(2, "other")])
-    said = doubt(traces)
+    said = repetition(traces)
     assert said is not None
     assert said.startswith("2 questions stand here twice")
     assert "('q0' and 'other0')" in said
-    assert doubt(assemble(many(3))) is None
-    assert doubt(replace(traces, question=None)) == said  # texts need not be kept
-    assert doubt(replace(traces, content=np.zeros(5, dtype=np.uint64))) is None
+    assert repetition(assemble(many(3))) is None
+    assert repetition(replace(traces, question=None)) == said  # texts need not be kept
+    assert repetition(replace(traces, content=np.zeros(5, dtype=np.uint64))) is None
     dearer = traces.cost_nano * np.array([1, 1, 1, 2, 2])[:, None, None]
-    assert doubt(replace(traces, cost_nano=dearer)) is None
+    assert repetition(replace(traces, cost_nano=dearer)) is None
 
 
 def test_python_warns_of_records_that_stand_there_twice() -> None:

@@ -9,20 +9,21 @@ from farthing.errors import InputError, TraceFormatError
 from farthing.traces import sampling as lots
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
+from farthing.traces.grades.codes import AnswerTexts
 from farthing.traces.grades.grade_file import (
-    Draw,
-    Gold,
-    Line,
+    GoldGrade,
+    GradeLine,
+    GradeTable,
     Pairs,
+    QuestionDraw,
     Right,
     Same,
     add_grades,
     plan_of,
+    read_grade_table,
     read_grades,
 )
-from farthing.traces.grades.import_grades import GradeTable, read_grade_table
 from farthing.traces.grades.overlay import (
-    AnswerTexts,
     apply_grades,
     as_judged,
     judged_same,
@@ -45,11 +46,11 @@ RECORDS = [
 ]
 TRACES = assemble(RECORDS)
 WORDINGS = AnswerTexts.of(RECORDS, TRACES)
-ALL: list[Line] = [
-    Draw(seed=3, probability=0.25, judge="mini"),
+ALL: list[GradeLine] = [
+    QuestionDraw(seed=3, probability=0.25, judge="mini"),
     Pairs(seed=3, number=119, judge="mini"),
     Right(id="q1", answer="PARIS", right=True, probability=0.25),
-    Gold(id="q2", gold=["5", "five"]),
+    GoldGrade(id="q2", gold=["5", "five"]),
     Right(id="q3", answer="on the sea", right=False, judge="mini"),
     Same(id="q2", answer="4", reference="large", same=True, judge="mini"),
 ]
@@ -61,7 +62,7 @@ def test_what_is_added_is_read_again_in_its_order(tmp_path: Path) -> None:
     for line in ALL:
         add_grades(path, [line])
     assert read_grades(path) == ALL
-    assert plan_of(ALL, Draw) == ALL[0]
+    assert plan_of(ALL, QuestionDraw) == ALL[0]
     assert plan_of(ALL[2:], Pairs) is None
 
 
@@ -95,7 +96,7 @@ def test_a_line_that_is_none_is_refused(tmp_path: Path, line: str, says: str) ->
 
 def test_two_draws_in_one_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.grades.jsonl"
-    add_grades(path, [Draw(seed=0, probability=0.5), Draw(seed=1, probability=0.5)])
+    add_grades(path, [QuestionDraw(seed=0, probability=0.5), QuestionDraw(seed=1, probability=0.5)])
     with pytest.raises(TraceFormatError, match="drawn in two ways"):
         read_grades(path)
 
@@ -130,7 +131,7 @@ def test_marks_say_what_is_known_of_each_distinct_answer() -> None:
 
 def test_grades_of_nothing_that_was_recorded_are_refused() -> None:
     with pytest.raises(InputError, match="no question 'q9'"):
-        apply_grades(TRACES, WORDINGS, [Gold(id="q9", gold=["4"])])
+        apply_grades(TRACES, WORDINGS, [GoldGrade(id="q9", gold=["4"])])
     with pytest.raises(InputError, match="nobody answered 'Rome' to the question 'q1'"):
         apply_grades(TRACES, WORDINGS, [Right(id="q1", answer="Rome", right=True)])
 
@@ -148,7 +149,7 @@ def test_a_table_of_grades_names_answers_or_roles_or_gold(tmp_path: Path, suffix
     assert read_grade_table(path, GradeTable(TRACES, WORDINGS, drawn={"q1": 0.5})) == [
         Right(id="q1", answer="Paris.", right=True, probability=0.5),
         Right(id="q2", answer="5", right=False),
-        Gold(id="q3", gold=["the sea"]),
+        GoldGrade(id="q3", gold=["the sea"]),
     ]
 
 

@@ -11,7 +11,7 @@ from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
-from farthing.traces.grades.named import at_worst, check_graded, graded, same_as, with_itself
+from farthing.traces.grades.overlay import at_worst, check_graded, graded, same_as, with_itself
 from farthing.traces.pool import cascade
 
 

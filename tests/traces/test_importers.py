@@ -30,6 +30,7 @@ from farthing.traces.importers.read import (
     read_foreign,
     sniffed,
 )
+from farthing.traces.importers.source import _cells
 from farthing.traces.jsonl import encode, read_traces, write_traces
 from farthing.traces.parquet import write_parquet
 from farthing.traces.trace_kind import Checker
@@ -755,6 +756,16 @@ def test_a_zipped_eval_log_says_how_to_write_json(folder: Path) -> None:
     write(folder, "a.eval", b"PK\x03\x04...")
     with pytest.raises(InputError, match="inspect log convert"):
         read_foreign([folder / "a.eval"])
+
+
+def test_other_results_are_not_those_of_promptfoo(folder: Path) -> None:
+    write(folder, "a.json", json.dumps({"results": [{"name": "a", "passed": True}]}).encode())
+    with pytest.raises(InputError, match=r"a\.json"):
+        read_foreign([folder / "a.json"])
+
+
+def test_the_header_of_a_table_is_its_first_line() -> None:
+    assert list(_cells("a,b\n\n1,2\n", "a.csv")) == [(1, ["a", "b"]), (3, ["1", "2"])]
 
 
 def test_results_of_promptfoo_say_exactly_this(folder: Path) -> None:

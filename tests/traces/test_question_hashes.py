@@ -7,7 +7,7 @@ import numpy as np
 
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.traces.question_hashes import question_hashes
+from farthing.traces.fingerprint import question_hashes
 
 
 def test_a_mark_is_the_hash_of_what_was_recorded() -> None:

@@ -11,8 +11,7 @@ from farthing.errors import InputError, TraceFormatError
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
-from farthing.traces.pool import is_pool
-from farthing.traces.samples import is_samples, leaders, refuse_samples, sampled
+from farthing.traces.pool import is_pool, is_samples, leaders, refuse_samples, sampled
 from farthing.traces.trace_kind import recorded_rounds, shape_of
 
 

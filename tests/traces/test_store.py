@@ -18,7 +18,7 @@ from farthing.money import nano_from_usd
 from farthing.traces.base import Call, CallError, Trace
 from farthing.traces.store import BATCH, Store
 from farthing.traces.store_file import APPLICATION_ID
-from farthing.traces.system import Part
+from farthing.traces.system import RoleSetup
 
 MIGRATIONS = resources.files("farthing.traces") / "migrations"
 
@@ -214,8 +214,8 @@ def test_a_process_killed_in_mid_import_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_traces_were_made_with_is_known_of_those_that_were_collected(tmp_path: Path) -> None:
-    one = {"base": Part(model="m", kind="A", agent={"n": 1}, prompts={}, settings={"x": 0.5})}
-    other = {"base": Part(model="m", kind="A", agent={"n": 2}, prompts={}, price="$1")}
+    one = {"base": RoleSetup(model="m", kind="A", agent={"n": 1}, prompts={}, settings={"x": 0.5})}
+    other = {"base": RoleSetup(model="m", kind="A", agent={"n": 2}, prompts={}, price="$1")}
     path = tmp_path / "a.db"
     with Store.open(path) as store:
         store.made_with(other)

@@ -5,8 +5,7 @@ Its names are also reachable as `farthing.NAME`; `docs/python.md` is the tour.
 
 from farthing.api.comparison import compare
 from farthing.api.policy import Policy, fit, load
-from farthing.api.promises import Shift
-from farthing.api.questions import Traces, from_records, generate, read_traces
+from farthing.api.questions import Shift, Traces, from_records, generate, read_traces
 from farthing.api.recommendation import recommend
 
 __all__ = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Compared:
+class MethodComparison:
     """Methods on the same splits of the same questions; printed, it is a table."""
 
     comparison: "Comparison"
@@ -54,7 +54,7 @@ def compare(
     promise: Promise | None = None,
     splits: int = 100,
     seed: int = 0,
-) -> Compared:
+) -> MethodComparison:
     """Compare methods on many splits of the same questions.
 
     Trainings run in processes of their own, so a script calls this under
@@ -85,4 +85,4 @@ def compare(
         seed=whole_of(seed, "seed", 0),
         promise=promise,
     )
-    return Compared(compare_methods(traces_of(traces, "the questions").dataset, plan))
+    return MethodComparison(compare_methods(traces_of(traces, "the questions").dataset, plan))

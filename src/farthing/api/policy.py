@@ -28,21 +28,26 @@ from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.levels import Level, level_of
-from farthing.recommendation import bundle_splits, certify, pipeline
+from farthing.recommendation import certify, pipeline, splits
 from farthing.recommendation.auto import AUTO, choose_method
 from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.evaluate import evaluate_in_memory, graded_for
 from farthing.recommendation.parallel import fit as fit_learner
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.played import (
+    ProvingQuestions,
+    Q,
+    ReportingQuestions,
+    TrainingQuestions,
+)
 from farthing.recommendation.promised_grade import read_for
 from farthing.traces.arrays import RIGHT
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import alike, asked_all
-from farthing.traces.grades.named import graded
+from farthing.traces.grades.overlay import graded
 
 if TYPE_CHECKING:
     from farthing.models.base import Model
-    from farthing.process.value import Value
+    from farthing.process.value import PolicyValue
     from farthing.recommendation.evaluate import BundleEvaluation
     from farthing.runtime.answer import Answer
 
@@ -70,7 +75,7 @@ class Policy:
         return self.bundle.certificate
 
     @property
-    def value(self) -> "Value | None":
+    def value(self) -> "PolicyValue | None":
         """What it costs beside the reference, on the questions that calibrated it."""
         return self.bundle.value
 
@@ -104,25 +109,24 @@ class Policy:
                 held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
             )
         asked = self._asked(promise)
-        prove = self._part(held_out, "the held-out questions", asked)
-        train = self._part(self.train, "the training questions", asked) if self.train else prove
+        prove = self._part(ProvingQuestions, held_out, "the held-out questions", asked)
         if self.train is None and not asked.stands:
             raise InputError(
                 "this promise lays its settings out on the training questions, which a bundle from "
                 "a folder does not hold; use `farthing calibrate`, or fit again"
             )
+        known = self.train or held_out  # coverage lays nothing out
+        train = self._part(TrainingQuestions, known, "the training questions", asked)
         budget = _per_question(budget_usd, largest_usd)
         dataset = held_out.dataset
         made_up = dataset.generator is not None
         serving = certify.Serving(budget, dataset.system, prove.asked_of, made_up=made_up)
-        bundle, certificate, outlook = certify.prove_bundle(
-            self.bundle, asked, train, prove, serving
-        )
-        if not certificate.promises:
-            raise InputError(f"{certificate.sentence()} {outlook}".rstrip())
-        return replace(self, bundle=bundle)
+        proof = certify.prove_bundle(certify.Contender(self.bundle, asked, train, prove, serving))
+        if not proof.certificate.promises:
+            raise InputError(f"{proof.certificate.sentence()} {proof.outlook}".rstrip())
+        return replace(self, bundle=proof.bundle)
 
-    def evaluate(self, test: Traces, *, seed: int = 0) -> "Evaluation":
+    def evaluate(self, test: Traces, *, seed: int = 0) -> "PolicyEvaluation":
         """Measure it on questions that neither trained nor calibrated it.
 
         Raises:
@@ -131,14 +135,14 @@ class Policy:
         """
         recorded = traces_of(test, "the test questions").arrays
         some, _ = asked_all(
-            recorded, bundle_splits.models_of(self.bundle, None, recorded), test.dataset.missing
+            recorded, splits.models_of(self.bundle, None, recorded), test.dataset.missing
         )
         some = some.take(alike(some, np.arange(len(some))))
         check_costs(some)
         graded = graded_for(self.bundle, some)
-        part = QuestionPart(graded, bundle_splits.as_played("these traces", self.bundle, graded))
+        part = ReportingQuestions(graded, splits.as_played("these traces", self.bundle, graded))
         seed = whole_of(seed, "seed", 0)
-        return Evaluation(evaluate_in_memory(self.bundle, part, seed=seed))
+        return PolicyEvaluation(evaluate_in_memory(self.bundle, part, seed=seed))
 
     def save(self, folder: str | Path) -> None:
         """Write a bundle, which `farthing.load`, `farthing ask` and `farthing evaluate` read.
@@ -188,18 +192,18 @@ class Policy:
             )
         return promise
 
-    def _part(self, traces: Traces, what: str, asked: Promise) -> QuestionPart:
+    def _part(self, kind: type[Q], traces: Traces, what: str, asked: Promise) -> Q:
         recorded = traces_of(traces, what).arrays
-        models = bundle_splits.models_of(self.bundle, asked, recorded)
+        models = splits.models_of(self.bundle, asked, recorded)
         some, asked_of = asked_all(recorded, models, traces.dataset.missing)
         check_costs(some)
         graded = read_for(asked, some, self.bundle.origin.grade)
-        played = bundle_splits.as_played("these traces", self.bundle, graded)
-        return QuestionPart(graded, played, asked_of=asked_of)
+        played = splits.as_played("these traces", self.bundle, graded)
+        return kind(graded, played, asked_of=asked_of)
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PolicyEvaluation:
     """What a policy came to on test questions; printed, it is a table."""
 
     found: "BundleEvaluation"
@@ -215,13 +219,13 @@ class Evaluation:
         return self.found.intervals
 
     @property
-    def value(self) -> "Value":
+    def value(self) -> "PolicyValue":
         """What it costs and gets right beside the reference; printed, it is a paragraph."""
         return self.found.value
 
     def __str__(self) -> str:
         """Return the table, what came of the promise, and what to doubt."""
-        from farthing.reports.pipeline import measured  # noqa: PLC0415 - only where it is drawn
+        from farthing.reports.bundle import measured  # noqa: PLC0415 - only where it is drawn
 
         return "\n".join([drawn(measured(self.found)), *(f"note: {n}" for n in self.found.notes)])
 

@@ -16,18 +16,19 @@ from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
-from farthing.traces import duplicates
+from farthing.promises.kinds import weighted
+from farthing.promises.levels import Level
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble
+from farthing.traces.copies import repetition
 from farthing.traces.costs import doubt
 from farthing.traces.eligibility import Missing
-from farthing.traces.files import STORES
-from farthing.traces.importers.any_file import read_all
-from farthing.traces.pool import missing
+from farthing.traces.files import read_all
+from farthing.traces.pool import missing, refuse_samples
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
-from farthing.traces.samples import refuse_samples
 from farthing.traces.splits import by_shares
+from farthing.traces.store import STORES
 
 
 @dataclass(frozen=True)
@@ -168,17 +169,13 @@ def from_records(
     """
     traces = traces_from_records(records)
     arrays = assemble(traces)
-    if (found := duplicates.doubt(arrays, traces)) is not None:
+    if (found := repetition(arrays, traces)) is not None:
         warnings.warn(found, stacklevel=2)
     return _known(Dataset(name, arrays, missing=missing_of(missing)))
 
 
 def _known(dataset: Dataset) -> Traces:
-    """Return recorded questions, with a warning where costs are not known.
-
-    Raises:
-        InputError: they are samples of one model.
-    """
+    """Return recorded questions, with a warning where costs are not known."""
     refuse_samples(dataset.traces)
     if (found := doubt(dataset.traces)) is not None:
         warnings.warn(found, stacklevel=3)
@@ -196,3 +193,18 @@ def generate(name: str, n: int, *, seed: int = 0) -> Traces:
     n, seed = whole_of(n, "the number of questions", 1), whole_of(seed, "seed", 0)
     questions = generate_questions(config, n, np.random.default_rng(seed))
     return Traces(Dataset(name, questions, config, name))
+
+
+def Shift(level: Level, target: Traces | TraceArrays) -> weighted.Shift:  # noqa: N802 - a promise's name
+    """Ask for coverage in another mix of questions, which differs only in what round 1 shows.
+
+    Args:
+        level: the probability of being covered.
+        target: a sample of that mix, of the kind that trained the policy; grades are not read.
+
+    Raises:
+        InputError: the level is no probability, or the target holds no questions.
+    """
+    if isinstance(target, TraceArrays):
+        return weighted.Shift(level, target)
+    return weighted.Shift(level, traces_of(target, "the questions of the new mix").arrays)

@@ -33,7 +33,7 @@ from farthing.traces.assemble import assemble
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecalibrationRequest:
     """What is to be calibrated anew, and how."""
 
     policy: str
@@ -45,7 +45,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Anew:
+class BundleRecalibration:
     """What came of it."""
 
     place: Place
@@ -62,7 +62,7 @@ class Anew:
 
 
 @dataclass(frozen=True)
-class Listed:
+class BundleVersion:
     """A version of a bundle, as a table shows it."""
 
     number: int
@@ -83,16 +83,16 @@ class Versions:
 
     place: Place
     history: History
-    listed: tuple[Listed, ...]
+    listed: tuple[BundleVersion, ...]
     """The newest first."""
     notes: tuple[str, ...] = ()
 
-    def version(self, number: int) -> Listed:
+    def version(self, number: int) -> BundleVersion:
         """Return a version that there is."""
         return next(one for one in self.listed if one.number == number)
 
 
-def recalibrated(file: str | Path, asked: Asked) -> Anew:
+def recalibrated(file: str | Path, asked: RecalibrationRequest) -> BundleRecalibration:
     """Calibrate a policy's bundle on the audits of its live traffic, and deploy it.
 
     The policy, the kind of its promise and the level stay; the threshold and the certificate are
@@ -125,7 +125,7 @@ def recalibrated(file: str | Path, asked: Asked) -> Anew:
         system=audits.system,
         seed=asked.seed,
     )
-    done = Anew(
+    done = BundleRecalibration(
         place=place,
         strongest=config.serve.strongest,
         period=period,
@@ -211,12 +211,7 @@ def _about(place: Place, certificate: str | None, alarms: Sequence[Alarm]) -> li
 
 
 def _check_sample(bundle: Bundle) -> None:
-    """Refuse a promise that live audits cannot be about.
-
-    Raises:
-        InputError: it passes questions on, of which no audit is drawn, or it is one for each group
-            of recorded questions.
-    """
+    """Refuse a promise that live audits cannot be about."""
     why = bundle.certificate.promise.not_audited if bundle.certificate else ""
     if not why:
         return
@@ -253,7 +248,7 @@ def _versions(config: ServeConfig, place: Place, history: History) -> Versions:
         bundle = bundles.load(folder) if folder.is_dir() else None
         mark = certificate_mark(bundle.certificate) if bundle else None
         found.append(
-            Listed(
+            BundleVersion(
                 number=version.number,
                 present=version.number == history.present,
                 change=history.last_change(version.number),

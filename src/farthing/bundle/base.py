@@ -7,10 +7,10 @@ import msgspec
 
 from farthing.methods.base import Saveable
 from farthing.process.base import Policy
-from farthing.process.value import Value
+from farthing.process.value import PolicyValue
 from farthing.promises.certificate import Certificate
+from farthing.traces.fingerprint import Marks
 from farthing.traces.origin import Origin
-from farthing.traces.question_hashes import Marks
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     questions: Mapping[str, Marks] = {}
     """`train`, `calibrate` and, of a recommendation, `choose` to the marks of the questions that
     did it; empty where unknown."""
-    value: Value | None = None
+    value: PolicyValue | None = None
     """What it costs and gets right beside the reference, on the calibration questions or, of a
     recommendation, on those that only measured it; None before calibration, and in bundles that do
     not say."""

@@ -13,11 +13,11 @@ from farthing.errors import BundleError, CalibrationError
 from farthing.methods import cards
 from farthing.methods.base import Saveable
 from farthing.process.replay import EMPTY_SETS
-from farthing.process.value import Value
+from farthing.process.value import PolicyValue
 from farthing.promises.certificate import Certificate
-from farthing.traces.atomic_folder import write_folder
+from farthing.traces.atomic import write_folder
+from farthing.traces.fingerprint import Marks
 from farthing.traces.origin import Origin
-from farthing.traces.question_hashes import Marks
 
 _UNUSABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
 
@@ -40,9 +40,6 @@ def save(
         kappa: its threshold, if it acts through one.
         certificate: what is promised at that threshold.
         empty: the mode of `replay.paths` that the threshold was computed in.
-
-    Raises:
-        BundleError, UnknownNameError: as `write`.
     """
     bundle = Bundle(
         policy=policy,
@@ -63,11 +60,6 @@ def write(folder: str | Path, bundle: Bundle) -> None:
     Args:
         folder: where to; an older bundle there is replaced, anything else is left alone.
         bundle: what ships; its class's name and this version are written, whatever it says.
-
-    Raises:
-        BundleError: the folder holds something else, the policy cannot be saved, an array is not
-            finite, the settings are not JSON, or the certificate is about another threshold.
-        UnknownNameError: the policy's class is not registered.
     """
     folder = Path(folder)
     files = _files(folder, bundle)
@@ -110,11 +102,6 @@ def load(folder: str | Path) -> Bundle:
     """Read a bundle, and refuse one that is not what was written.
 
     One that is replaced meanwhile is read again, so that no two are mixed.
-
-    Raises:
-        BundleError: it is no bundle, was changed or cut short, is of another format, or holds
-            arrays that are not finite; the message names the file.
-        UnknownNameError: the policy's class is not registered here.
     """
     folder = Path(folder)
     while True:
@@ -154,7 +141,7 @@ def _loaded(folder: Path) -> Bundle:
             features=settings.get("features"),
             farthing_version=body["farthing_version"],
             questions={part: _unpacked(of) for part, of in body.get("questions", {}).items()},
-            value=msgspec.convert(body.get("value"), Value | None),
+            value=msgspec.convert(body.get("value"), PolicyValue | None),
             trained=load(folder / TRAINED) if (folder / TRAINED).is_dir() else None,
         )
     except CalibrationError as problem:

@@ -31,9 +31,6 @@ def sealed(folder: Path, arrays: Mapping[str, Array], body: Mapping[str, Any]) -
         folder: where they will be, for the messages.
         arrays: finite numbers, by name.
         body: JSON values; the format, the arrays' shapes and the hashes are added.
-
-    Raises:
-        BundleError: an array is not finite, or the body is not JSON.
     """
     arrays = {name: _portable(folder, name, arrays[name]) for name in sorted(arrays)}
     weights = safetensors.save(arrays)
@@ -53,12 +50,7 @@ def sealed(folder: Path, arrays: Mapping[str, Array], body: Mapping[str, Any]) -
 
 
 def unsealed(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read the body and the arrays, and refuse what is not as it was written.
-
-    Raises:
-        BundleError: it is no bundle, was changed or cut short, is of another format, or holds
-            arrays that are not finite; the message names the file.
-    """
+    """Read the body and the arrays, and refuse what is not as it was written."""
     body = _read_body(folder)
     return body, _read_weights(folder, body)
 
@@ -130,11 +122,7 @@ def _canonical(body: Mapping[str, Any]) -> bytes:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Refuse a folder that holds anything but an older bundle.
-
-    Raises:
-        BundleError: as said; the message names what is there.
-    """
+    """Refuse a folder that holds anything but an older bundle."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir():

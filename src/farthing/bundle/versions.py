@@ -100,11 +100,7 @@ def folder_of(place: Path, history: History, number: int) -> Path:
 
 
 def read_history(place: Path) -> History:
-    """Return the versions of a bundle; what a process that died had begun is finished first.
-
-    Raises:
-        BundleError: there is no bundle, or what is kept of its versions is damaged.
-    """
+    """Return the versions of a bundle; what a process that died had begun is finished first."""
     if not versions_of(place).is_dir():
         return _only(place)
     with _alone(place):
@@ -119,9 +115,6 @@ def deploy(place: Path, bundle: Bundle, change: Change, *, instead_of: str) -> H
         bundle: what is to decide.
         change: who does it and why; its version is filled in.
         instead_of: the digest of the bundle that it was made from.
-
-    Raises:
-        BundleError: another bundle is there by now, it is the same one, or nothing can be written.
     """
     with _alone(place):
         history = _settled(place)
@@ -140,11 +133,7 @@ def deploy(place: Path, bundle: Bundle, change: Change, *, instead_of: str) -> H
 
 
 def put_back(place: Path, number: int, change: Change) -> History:
-    """Put a version that decided before back in its place; the one that decides is kept.
-
-    Raises:
-        BundleError: there is no such version, it decides already, or it is no more what it was.
-    """
+    """Put a version that decided before back in its place; the one that decides is kept."""
     with _alone(place):
         history = _settled(place)
         if number == history.present:
@@ -159,11 +148,7 @@ def put_back(place: Path, number: int, change: Change) -> History:
 
 
 def digest_of(place: Path) -> str:
-    """Return the SHA-256 of a bundle's files.
-
-    Raises:
-        BundleError: there is none.
-    """
+    """Return the SHA-256 of a bundle's files."""
     if not place.is_dir():
         raise BundleError(f"{place}: there is no bundle here yet")
     return _digest(place)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from farthing.cli.collect import read_dollars
 from farthing.cli.console import remark, show, show_json
-from farthing.cli.options import Bundle, Json
+from farthing.cli.options import Bundle, Json, read_dollars
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
@@ -57,8 +56,8 @@ def ask(
     Example: farthing ask job.toml --bundle bundle "What is the capital of Portugal?"
     """
     from farthing.bundle import folder as bundles
-    from farthing.runtime.ask import Payment, answer_all
     from farthing.runtime.job import read_job
+    from farthing.runtime.runner import Payment, answer_all
 
     policy, job = bundles.load(bundle), read_job(config)
     job = job if escalate is None else job.escalating(escalate)

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from farthing.cli.console import interruptible, remark
+from farthing.cli.options import read_dollars
 from farthing.money import nano_from_usd, usd_from_nano
 from farthing.reports.table import counted
 
 if TYPE_CHECKING:
-    from farthing.budgets.base import Balance
+    from farthing.budgets.ledger import Balance
     from farthing.runtime import collect as collection
     from farthing.runtime import dry_run as estimate
     from farthing.runtime.job import Job
@@ -28,21 +29,6 @@ UNREAD = 10
 """Replies of a role that cannot be read, after which a collection warns."""
 QUOTED = 50
 """Characters that are shown of the beginning and of the end of such a reply."""
-
-
-def read_dollars(text: str) -> Decimal:
-    """Read an amount exactly as it is written.
-
-    >>> read_dollars("5.00")
-    Decimal('5.00')
-    """
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        raise typer.BadParameter(f"{text!r} is no amount of dollars; try 5.00") from None
-    if not amount.is_finite() or not 0 <= amount <= 1_000_000:
-        raise typer.BadParameter(f"{text} must be between 0 and a million dollars")
-    return amount
 
 
 def collect(
@@ -111,7 +97,7 @@ def _doubt_store(job: "Job", path: Path) -> None:
         )
 
 
-def _say_price(price: "estimate.Estimate", balance: "Balance") -> None:
+def _say_price(price: "estimate.JobEstimate", balance: "Balance") -> None:
     likely = "unknown, as the journal has no such calls yet"
     if price.likely_nano is not None:
         likely = _usd(price.likely_nano)
@@ -160,7 +146,7 @@ def _usd(nano: int) -> str:
     return f"${usd_from_nano(nano):,.4f}"
 
 
-def _unreadable(role: str, progress: "collection.Progress") -> str:
+def _unreadable(role: str, progress: "collection.CollectionProgress") -> str:
     """Say how many replies of a role say nothing that can be read, and what may be the reason."""
     text = " ".join(progress.examples[role].split())
     if len(text) > 2 * QUOTED:
@@ -181,7 +167,7 @@ class _Display:
         self._began = time.monotonic()
         self._warned: set[str] = set()
 
-    def show(self, progress: "collection.Progress", balance: "Balance") -> None:
+    def show(self, progress: "collection.CollectionProgress", balance: "Balance") -> None:
         """Show where a collection is."""
         completed = progress.done + len(progress.failed)
         rate = completed / max(time.monotonic() - self._began, 0.1)

@@ -1,7 +1,7 @@
 """`farthing compare`: every policy on the same splits of the same questions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,15 +13,12 @@ from farthing.cli import completion, files
 from farthing.cli.console import interrupted, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import (
     Alphas,
-    CalibrateSize,
     Features,
     Json,
     Missing,
     Population,
-    Seed,
-    TestSize,
-    TrainSize,
-    sizes_of,
+    SplitOptions,
+    TracesFiles,
 )
 from farthing.cli.promises import Given, asked_for, takes_promise
 from farthing.errors import InputError
@@ -29,78 +26,99 @@ from farthing.errors import InputError
 if TYPE_CHECKING:
     from farthing.comparison.plan import Plan
     from farthing.methods.base import Dataset
+    from farthing.promises.base import Promise
     from farthing.recommendation.base import Comparison
 
-Files = Annotated[
-    list[Path],
-    typer.Option(
-        "--traces",
-        metavar="FILE",
-        help="Traces, a store (.db), or another tool's log or table; give it again for several, "
-        "which are joined by question.",
-    ),
-]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Made-up questions of a preset, in place of --traces.",
-        autocompletion=completion.presets,
-    ),
-]
-Questions = Annotated[
-    int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
-]
-Splits = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
-]
-Kind = Annotated[
-    str,
-    typer.Option("--promise", help="What is proved and held, with the options of calibrate."),
-]
-Workers = Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")]
-ActionSpace = Annotated[
-    Literal["rounds", "calls", "pool"] | None,
-    typer.Option(
-        "--action-space",
-        help="rounds: whole rounds only; calls: single calls as well; pool: models, not rounds.",
-    ),
-]
-Engine = Annotated[
-    Literal["processes", "ray"], typer.Option(help="Train in processes here, or on Ray.")
-]
-Policies = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME,...",
-        help="Who takes part; by default those that can win here. all: the paper's too.",
-        autocompletion=completion.several_methods,
-    ),
-]
+
+@dataclass(frozen=True)
+class QuestionSource:
+    """Where questions come from: recorded traces, or a preset that is drawn."""
+
+    traces: TracesFiles = field(default_factory=list)
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Made-up questions of a preset, in place of --traces.",
+            autocompletion=completion.presets,
+        ),
+    ] = None
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, metavar="N", help="Questions of a preset.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """Who is compared, what they see, and how often they are trained and judged."""
+
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Who takes part; by default those that can win here. all: the paper's too.",
+            autocompletion=completion.several_methods,
+        ),
+    ] = None
+    feature: Features = field(default_factory=list)
+    splits: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
+    ] = 100
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings of each policy.")] = 1
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Who takes part; None: those that can win."""
+        if self.policies is None:
+            return None
+        return tuple(name.strip() for name in self.policies.split(","))
+
+
+@dataclass(frozen=True)
+class ComparedPromise:
+    """What every policy has to prove and to hold."""
+
+    promise: Annotated[
+        str,
+        typer.Option("--promise", help="What is proved and held, with the options of calibrate."),
+    ] = "coverage"
+    given: Given = field(default_factory=dict)
+    population: Population = "all"
+
+    def read(self, alpha: Fraction) -> "Promise":
+        """Return the promise, with a share of misses."""
+        return asked_for(self.promise, alpha, {**self.given, "population": self.population})
+
+
+@dataclass(frozen=True)
+class PlayOptions:
+    """By which rules policies play the questions, and on which processors."""
+
+    action_space: Annotated[
+        Literal["rounds", "calls", "pool"] | None,
+        typer.Option(
+            "--action-space",
+            help="rounds: whole rounds only; calls: single calls as well; pool: models, not "
+            "rounds.",
+        ),
+    ] = None
+    missing: Missing = None
+    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0
+    engine: Annotated[
+        Literal["processes", "ray"], typer.Option(help="Train in processes here, or on Ray.")
+    ] = "processes"
 
 
 @takes_promise("compare", first=("coverage", "parity"))
 def compare(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the report goes.")],
+    *,
     alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
-    traces: Files = [],  # noqa: B006 - typer copies it
-    preset: Preset = None,
-    n: Questions = None,
-    policies: Policies = None,
-    feature: Features = [],  # noqa: B006 - typer copies it
-    splits: Splits = 100,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings of each policy.")] = 1,
-    seed: Seed = 0,
-    train: TrainSize = None,
-    calibrate: CalibrateSize = None,
-    test: TestSize = None,
-    promise: Kind = "coverage",
-    given: Given = {},  # noqa: B006 - stands for the options
-    population: Population = "all",
-    action_space: ActionSpace = None,
-    missing: Missing = None,
-    workers: Workers = 0,
-    engine: Engine = "processes",
+    source: QuestionSource,
+    trials: TrialOptions,
+    parts: SplitOptions,
+    held: ComparedPromise,
+    playing: PlayOptions,
     as_json: Json = False,
 ) -> None:
     """Train policies, calibrate and judge each on many splits, and write a report.
@@ -112,24 +130,23 @@ def compare(
     """
     from farthing.comparison.plan import Plan
 
-    asked = asked_for(promise, alpha[0], {**given, "population": population})
+    promise = held.read(alpha[0])
     files.check_folder(out)
-    names = None if policies is None else tuple(name.strip() for name in policies.split(","))
-    dataset, sizes = read_dataset(traces, preset, n, seed, sizes_of(train, calibrate, test))
+    dataset, sizes = read_dataset(source.traces, source.preset, source.n, parts.seed, parts.sizes)
     files.doubt_costs(dataset.traces)
-    dataset = replace(dataset, features=tuple(feature), missing=missing)
+    dataset = replace(dataset, features=tuple(trials.feature), missing=playing.missing)
     plan = Plan(
         tuple(dict.fromkeys(alpha)),
-        names,
-        splits,
-        seeds,
-        seed,
+        trials.names,
+        trials.splits,
+        trials.seeds,
+        parts.seed,
         sizes,
-        workers,
-        population,
-        action_space,
-        engine=engine,
-        promise=None if asked.layout == "critical" else asked,
+        playing.workers,
+        held.population,
+        playing.action_space,
+        engine=playing.engine,
+        promise=None if promise.layout == "critical" else promise,
     )
     run(dataset, plan, out, as_json=as_json)
 
@@ -177,13 +194,13 @@ def generated(
     from farthing.process.generator import presets
     from farthing.process.generator.generate import generate
 
-    found = presets.preset(name)
+    preset = presets.preset(name)
     if n is None:
-        paper = {"train": found.train, "calibrate": found.calibrate, "test": found.test}
+        paper = {part: getattr(preset, part) for part in ("train", "calibrate", "test")}
         sizes = paper | dict(sizes)
         n = sum(sizes.values())
-    questions = generate(found.config, n, np.random.default_rng(seed))
-    return Dataset(name, questions, found.config, name), dict(sizes)
+    questions = generate(preset.config, n, np.random.default_rng(seed))
+    return Dataset(name, questions, preset.config, name), dict(sizes)
 
 
 def read_dataset(

@@ -1,5 +1,6 @@
 """`farthing corl`: a controller LLM that answers itself or calls experts, under a budget mode."""
 
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farthing.cli import corl_training
-from farthing.cli.collect import read_dollars
+from farthing.cli.command import PlainGroup
 from farthing.cli.console import interruptible, remark, show, show_json, trainings
 from farthing.cli.corl_training import check_weights
-from farthing.cli.flags import PlainGroup
-from farthing.cli.options import Json, Seed
+from farthing.cli.options import Json, Seed, read_dollars
 from farthing.cli.promises import Given, takes_promise, with_defaults
 from farthing.money import nano_from_usd
 
 if TYPE_CHECKING:
-    from farthing.corl.pool import Pool
+    from farthing.corl.pool import ControllerPool
 
 app = typer.Typer(
     cls=PlainGroup,
@@ -65,11 +65,11 @@ def evaluate(
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing.corl.evaluation import evaluate as evaluate_controller
-    from farthing.corl.session import Opened
+    from farthing.corl.session import PoolSession
     from farthing.reports.corl import evaluation, evaluation_record
 
     hard = None if budget is None else nano_from_usd(budget)
-    with interruptible("nothing was kept"), Opened.of(chosen) as opened, trainings() as shown:
+    with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:
 
         def watch(done: int, steps: int) -> None:
             shown.update("evaluating", done, steps, {})
@@ -82,22 +82,30 @@ def evaluate(
         show(evaluation(found))
 
 
-@app.command()
-@takes_promise("certify")
-def certify(
-    controller: Trained = None,
-    pool: PoolName = None,
+@dataclass(frozen=True)
+class CertifiedPromise:
+    """What a mode is to keep, beside an expert."""
+
     promise: Annotated[
         str,
         typer.Option(help="As often right as an expert, or the answer that it would have given."),
-    ] = "parity",
-    given: Given = {},  # noqa: B006 - stands for the options
+    ] = "parity"
+    given: Given = field(default_factory=dict)
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", help="The expert.", show_default="the one right most often in training"
         ),
-    ] = None,
+    ] = None
+
+
+@app.command()
+@takes_promise("certify")
+def certify(
+    controller: Trained = None,
+    pool: PoolName = None,
+    *,
+    wanted: CertifiedPromise,
     n: Annotated[
         int, typer.Option("--n", min=2, metavar="N", help="Questions that prove, and that measure.")
     ] = 1_000,
@@ -110,19 +118,19 @@ def certify(
 
     Example: farthing corl certify controller --promise parity --epsilon 0.02 --delta 0.1
     """
-    asked = with_defaults(promise, None, given).beside(reference)
+    promise = with_defaults(wanted.promise, None, wanted.given).beside(wanted.reference)
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing.corl.certificate import certify as certify_controller
-    from farthing.corl.session import Opened
+    from farthing.corl.session import PoolSession
     from farthing.reports.corl_certificate import certified, certified_record
 
-    with interruptible("nothing was kept"), Opened.of(chosen) as opened, trainings() as shown:
+    with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:
 
         def watch(done: int, steps: int) -> None:
             shown.update("certifying", done, steps, {})
 
-        found = certify_controller(opened, asked, n, seed, watch=watch)
+        found = certify_controller(opened, promise, n, seed, watch=watch)
     for part in ("calibrate", "test"):
         _say_fewer(found.sizes[part], n, part)
     if as_json:
@@ -172,10 +180,11 @@ def run(
     from farthing.reports.corl import live, live_record
 
     nano = None if budget is None else nano_from_usd(budget)
+    middle = chosen.modes[(len(chosen.modes) - 1) // 2]  # of two the cheaper one
     found = ask(
         chosen,
         question,
-        _middle(chosen) if mode is None else mode,
+        middle.name if mode is None else mode,
         budget_nano=nano,
         known_usd=costs,
     )
@@ -187,17 +196,12 @@ def run(
         raise typer.Exit(1)
 
 
-def _pool(controller: Path | None, name: str | None) -> "tuple[Pool, dict[str, float]]":
+def _pool(controller: Path | None, name: str | None) -> "tuple[ControllerPool, dict[str, float]]":
     """Return the pool with its controller, and what calls cost on average, where that is known."""
     from farthing.corl.checkpoint import pool_of
 
     found = pool_of(controller, name)
     return found.pool, found.card.call_cost_usd if found.card else {}
-
-
-def _middle(pool: "Pool") -> str:
-    """Return the mode in the middle; of two the cheaper one."""
-    return pool.modes[(len(pool.modes) - 1) // 2].name
 
 
 def _say_fewer(n: int, asked: int, part: str = "test") -> None:

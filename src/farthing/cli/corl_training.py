@@ -1,12 +1,13 @@
 """`farthing corl warm` and `train`: teach a controller by examples, then by reinforcement."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from farthing.cli.command import takes_options
 from farthing.cli.console import interruptible, remark, trainings
 from farthing.cli.files import check_folder
 from farthing.cli.options import Seed
@@ -15,8 +16,8 @@ from farthing.money import significant
 from farthing.reports.table import counted
 
 if TYPE_CHECKING:
-    from farthing.corl.learner import Log
-    from farthing.corl.pool import Pool
+    from farthing.corl.learner import TrainingLog
+    from farthing.corl.pool import ControllerPool
 
 CURVES = "curves.png"
 """What is drawn of a training, in the controller's folder."""
@@ -56,46 +57,40 @@ def warm(
     check_out(out)
     chosen = find(pool)
     check_weights(chosen)
-    from farthing.corl.session import Opened
-    from farthing.corl.warm_start import COURSE, Plan
-    from farthing.corl.warm_start import warm as warm_controller
-    from farthing.lm.supervised import Progress
+    from farthing.corl.session import PoolSession
+    from farthing.corl.training import COURSE, WarmStartPlan, warm_start
+    from farthing.lm.supervised import TrainingProgress
 
-    plan = Plan(lora, questions, replace(COURSE, steps=steps), seed)
+    plan = WarmStartPlan(lora, questions, replace(COURSE, steps=steps), seed)
     kept = f"{out} holds what is needed; the same command goes on"
-    with interruptible(kept), Opened.of(chosen) as opened, trainings() as shown:
+    with interruptible(kept), PoolSession.of(chosen) as opened, trainings() as shown:
 
-        def watch(done: Progress) -> None:
+        def watch(done: TrainingProgress) -> None:
             shown.update("corl", done.step, steps, {"loss": done.loss})
 
-        done = warm_controller(opened, plan, out, watch)
+        done = warm_start(opened, plan, out, watch)
     typer.echo(f"loss {done.loss:.3f} nats a token after {done.step} steps")
     typer.echo(f"controller: {out}")
     typer.echo(f"Next: farthing corl train --pool {pool} --controller {out} --out FOLDER")
 
 
-def train(
-    pool: TaughtPool,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the controller goes.")],
-    controller: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", show_default="the pool's", help="The weights that it begins with."
-        ),
-    ] = None,
+@dataclass(frozen=True)
+class LearningOptions:
+    """What an episode earns, how that is credited, and who plays under which hooks."""
+
     advantage: Annotated[
         Literal["gae", "group", "shrunk"],
         typer.Option(
             help="By a value model (PPO), by group (GRPO), or by group drawn towards what was "
             "expected (V_0.5)."
         ),
-    ] = "group",
+    ] = "group"
     reward: Annotated[
         str, typer.Option(metavar="NAME", help="hard-gate, soft-gate, router-r1, or a plug-in's.")
-    ] = "hard-gate",
+    ] = "hard-gate"
     sampler: Annotated[
         str, typer.Option(metavar="NAME", help="Plays the episodes: rollouts, or a plug-in's.")
-    ] = "rollouts",
+    ] = "rollouts"
     hook: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,10 +98,16 @@ def train(
             help="What it writes under: no-calls, thinking-limit, or a plug-in's; may be repeated.",
             show_default="none",
         ),
-    ] = None,
-    updates: Annotated[int, typer.Option(min=1, metavar="N", help="Updates.")] = 80,
-    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions an update.")] = 64,
-    rollouts: Annotated[int, typer.Option(min=1, metavar="N", help="Episodes a question.")] = 8,
+    ] = None
+
+
+@dataclass(frozen=True)
+class CourseOptions:
+    """How many episodes each of how many updates learns from, and how those are shared."""
+
+    updates: Annotated[int, typer.Option(min=1, metavar="N", help="Updates.")] = 80
+    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions an update.")] = 64
+    rollouts: Annotated[int, typer.Option(min=1, metavar="N", help="Episodes a question.")] = 8
     allocation: Annotated[
         str,
         typer.Option(
@@ -114,7 +115,22 @@ def train(
             help="Shares the episodes of an update: even, uncertain, knapsack, duet, or a "
             "plug-in's.",
         ),
-    ] = "even",
+    ] = "even"
+
+
+@takes_options
+def train(
+    pool: TaughtPool,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the controller goes.")],
+    *,
+    controller: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", show_default="the pool's", help="The weights that it begins with."
+        ),
+    ] = None,
+    lesson: LearningOptions,
+    course: CourseOptions,
     prompt: Annotated[
         Literal["compact", "plain", "forbidding"] | None,
         typer.Option(show_default="the pool's", help="How the controller is told of its mode."),
@@ -130,56 +146,56 @@ def train(
 
     check_folder(out)
     check_out(out)
-    if advantage == "group" and rollouts < 2:
+    if lesson.advantage == "group" and course.rollouts < 2:
         raise InputError("--advantage group compares episodes of a question; give --rollouts 2")
-    plugins.load("rewards", reward)
-    plugins.load("allocations", allocation)
-    chosen = replace(pool_to_train(pool, controller, prompt), hooks=tuple(hook or ()))
+    plugins.load("rewards", lesson.reward)
+    plugins.load("allocations", course.allocation)
+    chosen = replace(pool_to_train(pool, controller, prompt), hooks=tuple(lesson.hook or ()))
     check_weights(chosen)
-    plugins.load("samplers", sampler)
-    from farthing.corl.learner import Course, Update
-    from farthing.corl.session import Opened
-    from farthing.corl.training import Plan
+    plugins.load("samplers", lesson.sampler)
+    from farthing.corl.learner import TrainingSchedule, Update
+    from farthing.corl.session import PoolSession
+    from farthing.corl.training import TrainingPlan
     from farthing.corl.training import train as train_controller
     from farthing.lm.masked_ppo import Settings
 
-    plan = Plan(
-        reward=reward,
-        sampler=sampler,
-        allocation=allocation,
-        course=Course(updates, prompts, rollouts),
-        settings=Settings(advantage=advantage),
+    plan = TrainingPlan(
+        reward=lesson.reward,
+        sampler=lesson.sampler,
+        allocation=course.allocation,
+        course=TrainingSchedule(course.updates, course.prompts, course.rollouts),
+        settings=Settings(advantage=lesson.advantage),
         seed=seed,
     )
     kept = f"{out} holds what is needed; the same command goes on"
-    with interruptible(kept), Opened.of(chosen) as opened, trainings() as shown:
+    with interruptible(kept), PoolSession.of(chosen) as opened, trainings() as shown:
 
         def watch(update: Update) -> None:
             figures = {"reward": update.reward, "calls": update.call_ratio}
-            shown.update("corl", update.update, updates, figures)
+            shown.update("corl", update.update, course.updates, figures)
 
         log = train_controller(opened, plan, out, watch)
     _draw(log, [mode.name for mode in chosen.modes], out)
     _say_trained(log, out)
 
 
-def check_weights(pool: "Pool") -> None:
+def check_weights(pool: "ControllerPool") -> None:
     """Refuse what cannot be loaded, before PyTorch is."""
     pool.weights()
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise MissingExtraError("a controller of one's own", "lm")
 
 
-def _draw(log: "Log", modes: list[str], out: Path) -> None:
+def _draw(log: "TrainingLog", modes: list[str], out: Path) -> None:
     try:
-        from farthing.reports.corl_curves import curves
+        from farthing.reports.training import controller_curves
     except MissingExtraError as error:
         remark(f"note: no curves were drawn; {error}")
         return
-    curves([asdict(one) for one in log.updates], modes).savefig(out / CURVES, dpi=100)
+    controller_curves([asdict(one) for one in log.updates], modes).savefig(out / CURVES, dpi=100)
 
 
-def _say_trained(log: "Log", out: Path) -> None:
+def _say_trained(log: "TrainingLog", out: Path) -> None:
     last = log.updates[-1]
     if log.stopped:
         remark(f"note: stopped after {counted(len(log.updates), 'update')}: {log.stopped}")

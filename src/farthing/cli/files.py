@@ -18,12 +18,8 @@ WITH_OPTIONS = "import {} with such options first: farthing traces import {} --s
 
 
 def read_traces(*paths: Path) -> "TraceArrays":
-    """Read traces, or other tools' files, joined by question; say on stderr what they lack.
-
-    Raises:
-        InputError: as `noted`; or they are samples of one model, which few commands can use.
-    """
-    from farthing.traces.samples import refuse_samples
+    """Read traces, or other tools' files, joined by question; say on stderr what they lack."""
+    from farthing.traces.pool import refuse_samples
 
     arrays, notes = noted(paths)
     refuse_samples(arrays)
@@ -33,11 +29,7 @@ def read_traces(*paths: Path) -> "TraceArrays":
 
 
 def read_samples(paths: Sequence[Path]) -> "TraceArrays":
-    """Read traces that may be samples of one model; say on stderr what they lack.
-
-    Raises:
-        InputError: as `noted`.
-    """
+    """Read traces that may be samples of one model; say on stderr what they lack."""
     arrays, notes = noted(paths)
     for note in notes:
         remark(f"note: {note}")
@@ -45,12 +37,8 @@ def read_samples(paths: Sequence[Path]) -> "TraceArrays":
 
 
 def noted(paths: Sequence[Path]) -> "tuple[TraceArrays, list[str]]":
-    """Read traces, or other tools' files, with a line for each thing that they lack.
-
-    Raises:
-        InputError: one breaks its form, its format is not known, or they contradict each other.
-    """
-    from farthing.traces.importers.any_file import read_all
+    """Read traces, or other tools' files, with a line for each thing that they lack."""
+    from farthing.traces.files import read_all
 
     which = "it" if len(paths) == 1 else "them"
     with_options = WITH_OPTIONS.format(which, " ".join(map(str, paths)))
@@ -69,11 +57,7 @@ def named(paths: Sequence[Path]) -> str:
 
 
 def the_only(paths: Sequence[Path], what: str) -> Path:
-    """Return one file of traces, where several cannot be read.
-
-    Raises:
-        InputError: there are several; `what` says what reads one alone.
-    """
+    """Return one file of traces, where several cannot be read."""
     if len(paths) > 1:
         raise InputError(
             f"--traces is given {len(paths)} times ({', '.join(map(str, paths))}), and {what} "
@@ -84,11 +68,7 @@ def the_only(paths: Sequence[Path], what: str) -> Path:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder that could not be written to, before hours of work are lost on it.
-
-    Raises:
-        InputError: it, or the nearest folder above it that exists, is a file or is not writable.
-    """
+    """Refuse a folder that could not be written to, before hours of work are lost on it."""
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not _is_writable(nearest):
         which = "" if nearest == path else f"{nearest} "
@@ -97,11 +77,7 @@ def check_folder(path: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that could not be written, before anything is done for it.
-
-    Raises:
-        InputError: it is a folder, or its folder is missing or not writable.
-    """
+    """Refuse a file that could not be written, before anything is done for it."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file")
     if not path.parent.exists():
@@ -120,12 +96,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def check_bundle(out: Path) -> None:
-    """Refuse a folder that a bundle could not be written to, or whose promise would be lost.
-
-    Raises:
-        InputError: it is not writable, holds something else, or holds a bundle that promises
-            something.
-    """
+    """Refuse a folder that a bundle could not be written to, or whose promise would be lost."""
     from farthing.bundle.sealed import check_replaceable
 
     check_folder(out)
@@ -134,11 +105,7 @@ def check_bundle(out: Path) -> None:
 
 
 def doubt_costs(traces: "TraceArrays") -> None:
-    """Say whose calls have no cost.
-
-    Raises:
-        InputError: nobody's have, or none of one role's.
-    """
+    """Say whose calls have no cost."""
     from farthing.traces.costs import check_costs, doubt
 
     check_costs(traces)
@@ -147,11 +114,7 @@ def doubt_costs(traces: "TraceArrays") -> None:
 
 
 def check_nothing_is_lost(out: Path) -> None:
-    """Refuse a folder whose bundle promises something; one of which nothing was proved is not lost.
-
-    Raises:
-        InputError: the promise would be lost.
-    """
+    """Refuse a folder whose bundle promises something; one that proved nothing is no loss."""
     from farthing.bundle.folder import load
     from farthing.bundle.sealed import BODY
 
@@ -166,11 +129,7 @@ def check_nothing_is_lost(out: Path) -> None:
 
 
 def graded(traces: Path, grades: Path) -> "LabelledTraces":
-    """Read traces and the grades beside them.
-
-    Raises:
-        InputError: there is no such file of grades, or it does not fit the traces.
-    """
+    """Read traces and the grades beside them."""
     from farthing.grading.session import GradeBook
 
     if not grades.is_file():

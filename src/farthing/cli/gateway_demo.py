@@ -40,7 +40,7 @@ PICKED_UP_S = 5.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class DemoReply:
     """What one request came to."""
 
     right: bool
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Client:
+class DemoClient:
     """Who sends the traffic."""
 
     url: str
@@ -63,10 +63,6 @@ def play(out: Path, *, stay: bool) -> None:
     Args:
         out: the folder of the configuration, the database, the traces and the bundle.
         stay: whether the gateway goes on until Ctrl-C.
-
-    Raises:
-        InputError: the folder has a demo already, or a server does not begin.
-        MissingExtraError: a package is missing.
     """
     check_packages(NEEDED)
     if (out / CONFIG).exists():
@@ -85,12 +81,12 @@ def play(out: Path, *, stay: bool) -> None:
         made = _farthing(out, "keys make demo --config serve.toml --scope call --scope admin")
         key = json.loads(made)["key"]
         with _running(out, f"serve {CONFIG} --record --watch", port):
-            _two_days(out, Client(f"http://127.0.0.1:{port}/v1", key))
+            _two_days(out, DemoClient(f"http://127.0.0.1:{port}/v1", key))
             if stay:
                 _stay(port, key)
 
 
-def _two_days(out: Path, client: Client) -> None:
+def _two_days(out: Path, client: DemoClient) -> None:
     before = asyncio.run(_day(client, "sums", FIRST, "the first day", seed=1))
     _say("The first day: sums answered, small was tried beside it", before)
     _farthing(out, f"traffic export --config {CONFIG} --policy demo --out {DAY}")
@@ -102,7 +98,7 @@ def _two_days(out: Path, client: Client) -> None:
     _say("The second day: the same clients, and the bundle decides", after)
 
 
-def _say(title: str, asked: Sequence[Asked]) -> None:
+def _say(title: str, asked: Sequence[DemoReply]) -> None:
     n = len(asked)
     cost, saved = sum(one.cost_usd for one in asked), sum(one.saved_usd for one in asked)
     right = sum(one.right for one in asked) / n
@@ -128,12 +124,12 @@ or ask it yourself:
         time.sleep(1)
 
 
-async def _day(client: Client, model: str, n: int, name: str, seed: int) -> list[Asked]:
+async def _day(client: DemoClient, model: str, n: int, name: str, seed: int) -> list[DemoReply]:
     """Send a day's questions, some at once; the models learned from none of them."""
     import aiohttp
     import numpy as np
 
-    from farthing.tasks.arithmetic import Problem, Recipe, draw_of
+    from farthing.tasks.arithmetic import ChainProblem, Recipe, draw_of
 
     recipes = [Recipe("sums", hops) for hops in HOPS]
     drawn = draw_of("test", recipes, np.random.default_rng(seed))
@@ -144,7 +140,7 @@ async def _day(client: Client, model: str, n: int, name: str, seed: int) -> list
     async with aiohttp.ClientSession(headers=headers) as session:
         with trainings() as shown:
 
-            async def one(problem: Problem) -> Asked:
+            async def one(problem: ChainProblem) -> DemoReply:
                 nonlocal done
                 async with room:
                     found = await _ask(session, client, model, problem)
@@ -155,7 +151,7 @@ async def _day(client: Client, model: str, n: int, name: str, seed: int) -> list
             return list(await asyncio.gather(*map(one, problems)))
 
 
-async def _ask(session: Any, client: Client, model: str, problem: Any) -> Asked:
+async def _ask(session: Any, client: DemoClient, model: str, problem: Any) -> DemoReply:
     from farthing.tasks.arithmetic import normalise
 
     body = {"model": model, "messages": [{"role": "user", "content": problem.text}]}
@@ -165,7 +161,7 @@ async def _ask(session: Any, client: Client, model: str, problem: Any) -> Asked:
         raise FarthingError(f"the gateway says: {said['error']['message']}")
     text, of = said["choices"][0]["message"]["content"] or "", said["farthing"]
     right = normalise(text) == problem.answer
-    return Asked(right, of["cost_usd"] or 0.0, of["saved_usd"] or 0.0, of["promise"])
+    return DemoReply(right, of["cost_usd"] or 0.0, of["saved_usd"] or 0.0, of["promise"])
 
 
 def _write_config(out: Path, port: int, models: int) -> None:
@@ -190,11 +186,7 @@ def _models(out: Path, port: int) -> Any:
 
 @contextmanager
 def _running(out: Path, command: str, port: int) -> Iterator[None]:
-    """Run a server while the block runs, from the moment when it answers.
-
-    Raises:
-        InputError: it ended, or did not begin in time.
-    """
+    """Run a server while the block runs, from the moment when it answers."""
     remark(f"$ farthing {command} &")
     log = out / f"{command.split(maxsplit=1)[0]}.log"
     with log.open("wb") as written:
@@ -220,11 +212,7 @@ def _wait(running: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
 
 
 def _farthing(out: Path, command: str) -> str:
-    """Run a command as a user would; return what it prints.
-
-    Raises:
-        FarthingError: it failed; what it said is on stderr.
-    """
+    """Run a command as a user would; return what it prints."""
     remark(f"\n$ farthing {command}")
     quiet = ["--json"] if command.startswith("keys") else []
     done = subprocess.run(  # noqa: S603 - our own command

@@ -39,7 +39,7 @@ def generate(
     import numpy as np
 
     from farthing.process.generator import presets
-    from farthing.process.generator.generated_traces import generate_traces
+    from farthing.process.generator.generate import generate_traces
     from farthing.traces.files import check_suffix, write_traces
 
     check_suffix(out)

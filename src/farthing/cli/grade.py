@@ -1,6 +1,7 @@
 """`farthing grade`: get the grades that a promise needs, and no others."""
 
 import sys
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -10,18 +11,8 @@ import typer
 from rich.text import Text
 
 from farthing.cli import files
-from farthing.cli.collect import read_dollars
 from farthing.cli.console import interruptible, remark, show
-from farthing.cli.options import (
-    Alpha,
-    Bundle,
-    CalibrateSize,
-    Seed,
-    TestSize,
-    TracesFiles,
-    TrainSize,
-    sizes_of,
-)
+from farthing.cli.options import Alpha, BundleTraces, SplitOptions, read_dollars
 from farthing.cli.promises import Given, asked_for, takes_promise
 from farthing.errors import InputError
 from farthing.money import nano_from_usd
@@ -29,7 +20,7 @@ from farthing.money import nano_from_usd
 if TYPE_CHECKING:
     from farthing.grading.session import GradeBook, GradePrompt, Response
     from farthing.grading.status import GradingStatus
-    from farthing.promises.base import Promise as Asked
+    from farthing.promises.base import Promise
     from farthing.runtime.agents.judge import Judge
 
 CHECKED = 0.2
@@ -37,30 +28,36 @@ CHECKED = 0.2
 WIDE = 76
 
 
-@takes_promise("grade", first=("parity",))
-def grade(
-    bundle: Bundle,
-    traces: TracesFiles,
-    promise: Annotated[str, typer.Option(help="What is to be proved.")] = "parity",
-    alpha: Alpha = Fraction(1, 10),
-    given: Given = {},  # noqa: B006 - stands for the options
+@dataclass(frozen=True)
+class GradedPromise:
+    """What the grades are to prove."""
+
+    promise: Annotated[str, typer.Option(help="What is to be proved.")] = "parity"
+    alpha: Alpha = Fraction(1, 10)
+    given: Given = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Graders:
+    """Who grades: a file that is there, a person at this terminal, a judge."""
+
     grades: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Take grades: id with gold, or with answer (or role) and right."
         ),
-    ] = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for grades here, one by one.")] = False,
+    ] = None
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for grades here, one by one.")] = False
     judge: Annotated[
         str | None, typer.Option(metavar="NAME", help="Have a model of --config grade as well.")
-    ] = None,
+    ] = None
     config: Annotated[
         Path | None, typer.Option(metavar="CONFIG", help="The models, a TOML file.")
-    ] = None,
+    ] = None
     max_cost: Annotated[
         Decimal | None,
         typer.Option(parser=read_dollars, metavar="USD", help="Most that the judge may cost."),
-    ] = None,
+    ] = None
     check: Annotated[
         float | None,
         typer.Option(
@@ -69,7 +66,31 @@ def grade(
             max=1,
             help="Share of questions that chance draws for persons; 0.2 beside a judge, else 1.",
         ),
-    ] = None,
+    ] = None
+
+    def model(self, grades: Path) -> "Judge | None":
+        """Return the judge, whose calls are logged beside the grades."""
+        from farthing.runtime.agents.judge import Judge
+
+        config, max_cost = self.config, self.max_cost
+        if self.judge is None:
+            if config is not None or max_cost is not None:
+                raise InputError(
+                    "--config and --max-cost go with --judge; name the model, or leave them"
+                )
+            return None
+        if config is None or max_cost is None:
+            raise InputError("--judge needs --config, where its model is, and --max-cost, its most")
+        journal = grades.with_name(f"{grades.name.removesuffix('.jsonl')}.db")
+        return Judge.read(config, self.judge, journal, nano_from_usd(max_cost))
+
+
+@takes_promise("grade", first=("parity",))
+def grade(
+    recorded: BundleTraces,
+    wanted: GradedPromise,
+    graders: Graders,
+    *,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where grades are kept.", show_default="beside traces"),
@@ -77,10 +98,7 @@ def grade(
     batch: Annotated[
         int, typer.Option(min=1, metavar="N", help="Questions between two looks at the proof.")
     ] = 10,
-    seed: Seed = 0,
-    train: TrainSize = None,
-    calibrate: CalibrateSize = None,
-    test: TestSize = None,
+    parts: SplitOptions,
 ) -> None:
     """List the answers whose grades move a proof most, take grades, and say what is proved.
 
@@ -92,70 +110,50 @@ def grade(
     """
     from farthing.grading.session import GradeBook, ask_judge, ask_persons
     from farthing.grading.status import GradingSession
-    from farthing.recommendation.bundle_splits import Split
     from farthing.traces.grades.grade_file import beside
 
     if out is not None:
         files.check_file(out)
-    asked = asked_for(promise, alpha, given)
-    recorded = files.the_only(traces, "grade")
-    book = GradeBook.open(recorded, out or beside(recorded))
-    model = _judge(judge, config, max_cost, book.path)
-    _plan(book, asked, judge, check, seed)
-    session = GradingSession(bundle, asked, Split(seed, sizes_of(train, calibrate, test)))
-    if grades is not None:
-        _take(book, grades, given.get("reference"))
+    promise = asked_for(wanted.promise, wanted.alpha, wanted.given)
+    traces = files.the_only(recorded.traces, "grade")
+    book = GradeBook.open(traces, out or beside(traces))
+    model = graders.model(book.path)
+    _plan(book, promise, graders, parts.seed)
+    session = GradingSession(recorded.bundle, promise, parts.split)
+    if graders.grades is not None:
+        _take(book, graders.grades, wanted.given.get("reference"))
     session = session.begun(book.graded())
-    standing = session.standing(book.graded())
-    role = standing.reference or ""
-    _say(standing)
+    status = session.standing(book.graded())
+    role = status.reference or ""
+    _say(status)
     if model is not None:
         with interruptible(f"what the judge said is in {book.path}"):
-            left = ask_judge(book, standing.judged, model, role)
-        standing = session.standing(book.graded())
-        _say(standing)
-        if left is not None:
-            remark(f"the judge was not asked everything: {left}")
-    if ask:
+            problem = ask_judge(book, status.judged, model, role)
+        status = session.standing(book.graded())
+        _say(status)
+        if problem is not None:
+            remark(f"the judge was not asked everything: {problem}")
+    if graders.ask:
         with interruptible(f"every grade so far is in {book.path}"):
             ask_persons(book, session, role, _ask, _say, batch)
     else:
-        _list(book, standing, batch)
+        _list(book, status, batch)
 
 
-def _say(standing: "GradingStatus") -> None:
-    typer.echo(standing.sentence())
+def _say(status: "GradingStatus") -> None:
+    typer.echo(status.sentence())
 
 
-def _judge(
-    name: str | None, config: Path | None, max_cost: Decimal | None, grades: Path
-) -> "Judge | None":
-    from farthing.runtime.agents.judge import Judge
-
-    if name is None:
-        if config is not None or max_cost is not None:
-            raise InputError(
-                "--config and --max-cost go with --judge; name the model, or leave them"
-            )
-        return None
-    if config is None or max_cost is None:
-        raise InputError("--judge needs --config, where its model is, and --max-cost, its most")
-    journal = grades.with_name(f"{grades.name.removesuffix('.jsonl')}.db")
-    return Judge.read(config, name, journal, nano_from_usd(max_cost))
-
-
-def _plan(
-    book: "GradeBook", asked: "Asked", judge: str | None, check: float | None, seed: int
-) -> None:
+def _plan(book: "GradeBook", promise: "Promise", graders: Graders, seed: int) -> None:
     """Say in the file how chance draws, before anything is graded by it."""
-    from farthing.traces.grades.grade_file import Draw, Pairs
+    from farthing.traces.grades.grade_file import Pairs, QuestionDraw
 
-    graded = book.graded()
-    if asked.graded_by == "judge":
+    graded, judge, check = book.graded(), graders.judge, graders.check
+    if promise.graded_by == "judge":
         if check is not None:
             raise InputError("--check is for parity and selective; agreement counts its pairs")
-        if asked.checked_pairs is not None and judge is not None:
-            number = asked.checked_pairs
+        if promise.checked_pairs is not None and judge is not None:
+            number = promise.checked_pairs
             book.plan(Pairs(seed=seed, number=number, judge=judge))
             remark(
                 f"{number:,} questions that chance draws, with no false 'same' of {judge} on any, "
@@ -168,32 +166,30 @@ def _plan(
                 "proves agreement without any"
             )
         return
-    if asked.held_to_reference and judge is None and check is None:
-        return
     before = graded.draw
-    if before is not None and judge is None and check is None:
+    if judge is None and check is None and (promise.held_to_reference or before is not None):
         return
     share = check or (before.probability if before else CHECKED if judge else 1.0)
-    book.plan(Draw(seed=before.seed if before else seed, probability=share, judge=judge))
+    book.plan(QuestionDraw(seed=before.seed if before else seed, probability=share, judge=judge))
 
 
 def _take(book: "GradeBook", file: Path, reference: str | None) -> None:
-    from farthing.traces.grades.import_grades import GradeTable, read_grade_table
+    from farthing.traces.grades.grade_file import GradeTable, read_grade_table
 
     drawn = book.graded().drawn
     book.add(read_grade_table(file, GradeTable(book.recorded, book.wordings, reference, drawn)))
 
 
-def _list(book: "GradeBook", standing: "GradingStatus", most: int) -> None:
-    for wanted in standing.then.wanted[:most]:
+def _list(book: "GradeBook", status: "GradingStatus", most: int) -> None:
+    for wanted in status.then.wanted[:most]:
         card = book.card(wanted)
         show(Text(_short(f"{book.recorded.ids[wanted.row]}: {card.question}")))
         for answer in card.answers:
             show(Text(_short(f"    {answer}")))
         if card.against is not None:
             show(Text(_short(f"    the same as: {card.against}")))
-    if len(standing.then.wanted) > most:
-        remark(f"and {len(standing.then.wanted) - most:,} more; --ask asks for them one by one")
+    if len(status.then.wanted) > most:
+        remark(f"and {len(status.then.wanted) - most:,} more; --ask asks for them one by one")
 
 
 def _ask(card: "GradePrompt") -> "Response | None":

@@ -1,22 +1,91 @@
 """What `farthing traces import` is told about another tool's files, and what it says of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farthing.cli import completion
 from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.models.prices import Price
     from farthing.traces.base import Trace
-    from farthing.traces.duplicates import DuplicateCounter
+    from farthing.traces.copies import DuplicateCounter
     from farthing.traces.importers.base import Options
     from farthing.traces.importers.read import Imported, Supplied
     from farthing.traces.store import Store
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What another tool's file does not say itself."""
+
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="How answers are read and compared.",
+            autocompletion=completion.tasks,
+        ),
+    ] = "text"
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold", metavar="FILE", help="CSV or JSONL of question id or text, and its answers."
+        ),
+    ] = None
+    price: Annotated[
+        list[str],
+        typer.Option(
+            "--price", metavar="MODEL=IN,OUT", help="USD per million tokens, where costs lack."
+        ),
+    ] = field(default_factory=list)
+    column: Annotated[
+        list[str],
+        typer.Option(
+            "--column", metavar="NAME=COLUMN", help="Of a table: answer=response; of litellm: id."
+        ),
+    ] = field(default_factory=list)
+    threshold: Annotated[
+        float, typer.Option("--threshold", metavar="SCORE", help="Least score that is right.")
+    ] = 0.5
+    score: Annotated[
+        str | None,
+        typer.Option("--score", metavar="NAME", help="Which recorded score grades the answers."),
+    ] = None
+    requests: Annotated[
+        list[Path],
+        typer.Option("--requests", metavar="FILE", help="The input of an OpenAI batch."),
+    ] = field(default_factory=list)
+    samples: Annotated[
+        bool,
+        typer.Option("--samples", help="Keep all answers of the one model, as samples of it."),
+    ] = False
+
+    @property
+    def supplied(self) -> "Supplied":
+        """The same, as importers take it."""
+        from farthing.traces.importers.base import Options
+        from farthing.traces.importers.read import Supplied
+
+        return Supplied(
+            task=self.task,
+            gold=self.gold,
+            prices=dict(map(read_price, self.price)),
+            requests=tuple(self.requests),
+            options=Options(
+                columns=dict(read_pair(pair, "--column") for pair in self.column),
+                threshold=self.threshold,
+                score=self.score,
+                samples=self.samples,
+            ),
+        )
 
 
 def read_pair(text: str, option: str) -> tuple[str, str]:
@@ -53,11 +122,7 @@ def read_price(text: str) -> "tuple[str, Price]":
 
 
 def format_of(files: Sequence[Path], form: str | None, options: "Options") -> str | None:
-    """Return the format that files share, as said or else as they look; None where they differ.
-
-    Raises:
-        InputError: a file looks like no known format, or is of traces and not by itself.
-    """
+    """Return the format that files share, as said or else as they look; None where they differ."""
     from farthing.traces.importers.read import OWN, sniffed
 
     found = {form} if form else {sniffed(file, options) for file in files}
@@ -70,7 +135,7 @@ def import_foreign(
     files: Sequence[Path], form: str | None, supplied: "Supplied", store: "Store", named: str
 ) -> int:
     """Add other tools' files to a store, all or nothing, and say what they lack."""
-    from farthing.traces.duplicates import DuplicateCounter
+    from farthing.traces.copies import DuplicateCounter
     from farthing.traces.importers.read import check, read_foreign
     from farthing.traces.trace_kind import Checker
 
@@ -88,19 +153,12 @@ def add(
 ) -> int:
     """Add traces, all or nothing, and say which of them repeat others under another id.
 
-    Args:
-        store: where they go.
-        traces: read one after another.
-        repeats: has noted what is stored.
-        source: what their files are called.
-        named: what the store is called.
-
-    Raises:
-        InputError: they are stored already under other ids.
+    `repeats` has noted what is stored; `source` and `named` are what their files and the store are
+    called.
     """
 
     def checked() -> "Iterator[Trace]":
-        yield from repeats.passing(traces)
+        yield from repeats.count(traces)
         repeats.refuse(source, named)  # within the transaction, so that nothing is kept
 
     added = store.add(checked(), source)

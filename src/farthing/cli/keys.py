@@ -2,43 +2,65 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args
 
 import typer
 
+from farthing.cli.command import PlainGroup, takes_options
 from farthing.cli.console import remark, show, show_json
-from farthing.cli.databases import ConfigOption, DatabaseOption, database_of
-from farthing.cli.flags import PlainGroup
-from farthing.cli.options import Json
+from farthing.cli.options import GatewayDatabase, Json
 from farthing.errors import InputError
 from farthing.reports.table import Table
 
 if TYPE_CHECKING:
     from farthing.storage.keys import KeyLimit, KeyRecord, Keys, Scope
-    from farthing.storage.ledger.base import Unit
-    from farthing.storage.ledger.periods import Period
+    from farthing.storage.ledger.base import Period, Unit
 
 T = TypeVar("T")
 app = typer.Typer(
     cls=PlainGroup, help="Make, list and revoke keys to a gateway.", no_args_is_help=True
 )
+UNITS = ("usd", "tokens", "calls")
 Per = Literal["minute", "hour", "day", "month", "total"]
-Usd = Annotated[
-    list[str],
-    typer.Option(metavar="USD[/PERIOD]", help="Most money: 5, or 5/day; several may hold."),
-]
-Tokens = Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most tokens, in and out.")]
-Calls = Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most calls.")]
-PerOption = Annotated[Per, typer.Option(help="Period of the limits that name none.")]
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """How much may be spent with a key."""
+
+    usd: Annotated[
+        list[str],
+        typer.Option(metavar="USD[/PERIOD]", help="Most money: 5, or 5/day; several may hold."),
+    ] = field(default_factory=list)
+    tokens: Annotated[
+        list[str], typer.Option(metavar="N[/PERIOD]", help="Most tokens, in and out.")
+    ] = field(default_factory=list)
+    calls: Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most calls.")] = field(
+        default_factory=list
+    )
+    per: Annotated[Per, typer.Option(help="Period of the limits that name none.")] = "total"
+
+    @property
+    def limits(self) -> "list[KeyLimit]":
+        """The limits that were given."""
+        from farthing.storage.keys import KeyLimit
+
+        return [
+            KeyLimit(cast("Unit", unit), *_amount(text, unit, self.per))
+            for unit in UNITS
+            for text in getattr(self, unit)
+        ]
 
 
 @app.command()
+@takes_options
 def make(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What you call it; unique.")],
-    database: DatabaseOption = None,
-    config: ConfigOption = None,
+    where: GatewayDatabase,
+    *,
     team: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose limits apply as well.")
     ] = None,
@@ -50,10 +72,7 @@ def make(
             show_default="call",
         ),
     ] = [],  # noqa: B006 - typer copies it
-    usd: Usd = [],  # noqa: B006 - typer copies it
-    tokens: Tokens = [],  # noqa: B006 - typer copies it
-    calls: Calls = [],  # noqa: B006 - typer copies it
-    per: PerOption = "total",
+    spending: LimitOptions,
     model: Annotated[
         list[str],
         typer.Option(metavar="NAME", help="A model or policy that it may ask.", show_default="all"),
@@ -67,14 +86,14 @@ def make(
 
     Example: farthing keys make ci --database farthing.db --usd 5 --per day
     """
-    limits = _limits(usd, tokens, calls, per)
+    limits = spending.limits
     ends = None if days is None else datetime.now(UTC) + timedelta(days=days)
     scopes = [cast("Scope", one) for one in scope or ["call"]]
-    where = database_of(database, config)
-    if config is not None:
-        _doubt(model, config)
+    database = where.path
+    if where.config is not None:
+        _doubt(model, where.config)
     record, secret = _with(
-        where, lambda keys: keys.make(name, team, scopes, limits, model, ends), create=True
+        database, lambda keys: keys.make(name, team, scopes, limits, model, ends), create=True
     )
     if as_json:
         show_json({"key": secret, **_plain(record)})
@@ -85,14 +104,13 @@ def make(
 
 
 @app.command("list")
-def list_(
-    database: DatabaseOption = None, config: ConfigOption = None, as_json: Json = False
-) -> None:
+@takes_options
+def list_(where: GatewayDatabase, as_json: Json = False) -> None:
     """List all keys, revoked ones among them, and what each may do.
 
     Example: farthing keys list --database farthing.db
     """
-    found = _with(database_of(database, config), lambda keys: keys.list(), create=False)
+    found = _with(where.path, lambda keys: keys.list(), create=False)
     if as_json:
         show_json([_plain(record) for record in found])
     elif found:
@@ -102,17 +120,17 @@ def list_(
 
 
 @app.command()
+@takes_options
 def revoke(
     key: Annotated[str, typer.Argument(metavar="ID|NAME", help="Which one.")],
-    database: DatabaseOption = None,
-    config: ConfigOption = None,
+    where: GatewayDatabase,
     as_json: Json = False,
 ) -> None:
     """End a key; running gateways know within seconds.
 
     Example: farthing keys revoke ci --database farthing.db
     """
-    ended = _with(database_of(database, config), lambda keys: keys.revoke(key), create=False)
+    ended = _with(where.path, lambda keys: keys.revoke(key), create=False)
     if as_json:
         show_json(_plain(ended))
     else:
@@ -120,14 +138,12 @@ def revoke(
 
 
 @app.command()
+@takes_options
 def limit(
     key: Annotated[str, typer.Argument(metavar="ID|NAME", help="Which one.")],
-    database: DatabaseOption = None,
-    config: ConfigOption = None,
-    usd: Usd = [],  # noqa: B006 - typer copies it
-    tokens: Tokens = [],  # noqa: B006 - typer copies it
-    calls: Calls = [],  # noqa: B006 - typer copies it
-    per: PerOption = "total",
+    where: GatewayDatabase,
+    spending: LimitOptions,
+    *,
     end: Annotated[
         list[str],
         typer.Option(metavar="UNIT/PERIOD", help="A limit that ends, such as usd/day; give each."),
@@ -141,11 +157,10 @@ def limit(
 
     Example: farthing keys limit ci --database farthing.db --usd 10 --per day
     """
-    limits, without = _limits(usd, tokens, calls, per), [_ended(text) for text in end]
+    limits, without = spending.limits, [_ended(text) for text in end]
     if not limits and not without:
         raise InputError("nothing would change; give --usd, --tokens or --calls, or --end usd/day")
-    where = database_of(database, config)
-    changed = _with(where, lambda keys: keys.limit(key, limits, without), create=False)
+    changed = _with(where.path, lambda keys: keys.limit(key, limits, without), create=False)
     if as_json:
         show_json(_plain(changed))
     else:
@@ -166,19 +181,6 @@ def _doubt(models: Sequence[str], config: Path) -> None:
             remark(f"note: {config} has no model '{name}'; there are {', '.join(known)}")
 
 
-def _limits(
-    usd: Sequence[str], tokens: Sequence[str], calls: Sequence[str], per: Per
-) -> "list[KeyLimit]":
-    """Read limits."""
-    from farthing.storage.keys import KeyLimit
-
-    return [
-        KeyLimit(cast("Unit", unit), *_amount(text, unit, per))
-        for unit, texts in (("usd", usd), ("tokens", tokens), ("calls", calls))
-        for text in texts
-    ]
-
-
 def _ended(text: str) -> "tuple[Unit, Period]":
     """Read which limit ends.
 
@@ -186,7 +188,7 @@ def _ended(text: str) -> "tuple[Unit, Period]":
     ('usd', 'day')
     """
     unit, _, period = text.partition("/")
-    if unit not in ("usd", "tokens", "calls") or period not in get_args(Per):
+    if unit not in UNITS or period not in get_args(Per):
         raise InputError(f"--end {text}: names no limit; write it as usd/day, or calls/minute")
     return cast("Unit", unit), cast("Period", period)
 

@@ -57,9 +57,6 @@ def play(out: Path, n: int) -> None:
     Args:
         out: the folder of the job, the traces, the bundle and the report.
         n: how many questions are collected.
-
-    Raises:
-        MissingExtraError: a package is missing.
     """
     check_packages(NEEDED)
     from farthing.runtime.job import read_job
@@ -88,9 +85,6 @@ def check_packages(needed: Mapping[str, str]) -> None:
 
     Args:
         needed: package to the extra that brings it.
-
-    Raises:
-        MissingExtraError: what to install.
     """
     for package, extra in needed.items():
         if find_spec(package) is None:
@@ -116,7 +110,7 @@ def _opening() -> Iterator[str]:
 
 def write_job(out: Path, n: int) -> Path:
     """Write the job, its prompt and its questions into a folder; return the job's file."""
-    from farthing.traces.atomic_file import replacing
+    from farthing.traces.atomic import replacing
 
     room = package_files("farthing.cli") / "demo_job"
     (out / "prompts").mkdir(parents=True, exist_ok=True)
@@ -256,7 +250,7 @@ def _promise(found: "BundleEvaluation") -> Iterator[str]:
 def _answers(job: "Job", out: Path) -> None:
     """Answer new questions under the bundle, and show what each cost beside the dear model."""
     from farthing.bundle import folder as bundles
-    from farthing.runtime.ask import answer_all
+    from farthing.runtime.runner import answer_all
 
     questions = _drawn("test", NEW, None)
     answers: list[Answer] = []

@@ -7,8 +7,8 @@ import typer
 from rich.text import Text
 
 from farthing.cli import completion, files
+from farthing.cli.command import PlainGroup
 from farthing.cli.console import interruptible, remark, show, show_json, trainings
-from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, MissingExtraError
 from farthing.reports.table import Table
@@ -89,7 +89,7 @@ def serve(
     """
     try:
         from farthing.lm.server import serve as serve_models
-        from farthing.models.net import bind
+        from farthing.models.chat_serving import bind
     except ModuleNotFoundError:
         raise MissingExtraError("serving models", "live") from None
     from farthing.models.prices import PriceTable

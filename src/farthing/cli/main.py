@@ -10,7 +10,6 @@ import typer
 from farthing import __version__
 from farthing.cli import (
     ask,
-    check,
     collect,
     compare,
     corl,
@@ -30,8 +29,7 @@ from farthing.cli import (
     traffic,
     watch,
 )
-from farthing.cli.flags import PlainCommand, PlainGroup
-from farthing.cli.option_errors import plain
+from farthing.cli.command import PlainCommand, PlainGroup, plain
 from farthing.errors import CalibrationError, FarthingError, InputError, UnprovedError
 
 WRONG = (InputError, CalibrationError)
@@ -54,7 +52,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "ask": ask.ask,
         "calibrate": pipeline.calibrate,
         "evaluate": pipeline.evaluate,
-        "check": check.check,
+        "check": pipeline.check,
         "grade": grade.grade,
     },
     "Serve": {

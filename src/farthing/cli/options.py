@@ -1,10 +1,18 @@
 """Options that several subcommands share, and how their values are read."""
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from farthing.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from farthing.recommendation.splits import Split
 
 
 def read_alpha(text: str) -> Fraction:
@@ -52,6 +60,36 @@ def read_usd(text: str) -> Fraction:
     if value * 10**9 < 1:
         raise typer.BadParameter(f"{text!r} is no amount of US dollars above 0; try 0.001")
     return value
+
+
+def read_dollars(text: str) -> Decimal:
+    """Read an amount exactly as it is written.
+
+    >>> read_dollars("5.00")
+    Decimal('5.00')
+    """
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise typer.BadParameter(f"{text!r} is no amount of dollars; try 5.00") from None
+    if not amount.is_finite() or not 0 <= amount <= 1_000_000:
+        raise typer.BadParameter(f"{text} must be between 0 and a million dollars")
+    return amount
+
+
+def date_of(text: str | None) -> datetime | None:
+    """Read a date, or a moment, of the option `--since`; without a zone it is UTC.
+
+    >>> date_of("2026-11-01").isoformat()
+    '2026-11-01T00:00:00+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--since {text}: is no date; write it as 2026-11-01") from None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def _between_0_and_1(text: str, name: str) -> Fraction:
@@ -109,20 +147,6 @@ Job = Annotated[
     ),
 ]
 Bundle = Annotated[Path, typer.Option("--bundle", metavar="FOLDER", help="A policy bundle.")]
-TrainSize = Annotated[
-    int | None,
-    typer.Option("--train", min=1, metavar="N", show_default="60 %", help="Questions to train on."),
-]
-CalibrateSize = Annotated[
-    int | None,
-    typer.Option(
-        "--calibrate", min=1, metavar="N", show_default="20 %", help="Questions to calibrate on."
-    ),
-]
-TestSize = Annotated[
-    int | None,
-    typer.Option("--test", min=1, metavar="N", show_default="20 %", help="Questions to judge on."),
-]
 Features = Annotated[
     list[str],
     typer.Option(
@@ -149,14 +173,82 @@ Population = Annotated[
     Literal["all", "solvable"],
     typer.Option("--population", help="Promise it for all questions, or for the solvable ones."),
 ]
-
-
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON on stdout, and all remarks on stderr.")
 ]
 
 
-def sizes_of(train: int | None, calibrate: int | None, test: int | None) -> dict[str, int]:
-    """Return the sizes that were given, by part."""
-    asked = {"train": train, "calibrate": calibrate, "test": test}
-    return {part: size for part, size in asked.items() if size is not None}
+@dataclass(frozen=True)
+class BundleTraces:
+    """A bundle, and the traces that it learned from or is measured on."""
+
+    bundle: Bundle
+    traces: TracesFiles
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How questions are divided: which of them train, calibrate and test."""
+
+    seed: Seed = 0
+    train: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", show_default="60 %", help="Questions to train on."),
+    ] = None
+    calibrate: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", show_default="20 %", help="Questions to calibrate on."),
+    ] = None
+    test: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", show_default="20 %", help="Questions to judge on."),
+    ] = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that were given, by part."""
+        sizes = {"train": self.train, "calibrate": self.calibrate, "test": self.test}
+        return {part: size for part, size in sizes.items() if size is not None}
+
+    @property
+    def split(self) -> "Split":
+        """The division of a bundle's questions."""
+        from farthing.recommendation.splits import Split
+
+        return Split(self.seed, self.sizes)
+
+
+@dataclass(frozen=True)
+class GatewayDatabase:
+    """Which database of a gateway a command is about."""
+
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database", metavar="FILE|URL", help="The gateway's SQLite file or PostgreSQL."
+        ),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="The gateway's configuration, which names it."
+        ),
+    ] = None
+
+    @property
+    def path(self) -> str:
+        """The path or URL that was given, or that `database` under `[serve]` says."""
+        from farthing.gateway.config import placed_database
+        from farthing.models.toml import read_toml
+
+        if (self.database is None) == (self.config is None):
+            raise InputError("give the gateway's database: --database farthing.db, or its --config")
+        if self.config is None:
+            return self.database or ""
+        serve = read_toml(self.config).get("serve")
+        named = serve.get("database") if isinstance(serve, dict) else None
+        if not isinstance(named, str) or not named:
+            raise ConfigError(
+                str(self.config), "serve.database", "is missing; name a file or a URL"
+            )
+        return placed_database(named, self.config.absolute().parent)

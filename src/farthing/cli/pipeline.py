@@ -1,7 +1,7 @@
-"""`farthing train`, `calibrate` and `evaluate`: one policy, each step on its own questions."""
+"""`farthing train`, `calibrate`, `evaluate`, `check`: one policy, and what becomes of it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from farthing.cli import completion, files
+from farthing.cli.command import takes_options
 from farthing.cli.console import (
     Learning,
     interrupted,
@@ -21,8 +22,7 @@ from farthing.cli.console import (
 )
 from farthing.cli.options import (
     Alpha,
-    Bundle,
-    CalibrateSize,
+    BundleTraces,
     Features,
     Grade,
     GradesFile,
@@ -30,33 +30,24 @@ from farthing.cli.options import (
     Json,
     Missing,
     Population,
-    Seed,
-    TestSize,
+    SplitOptions,
     TracesFiles,
-    TrainSize,
-    sizes_of,
 )
-from farthing.cli.promises import (
-    Given,
-    Largest,
-    QuestionBudget,
-    asked_for,
-    per_question,
-    takes_promise,
-)
+from farthing.cli.promises import Given, QuestionBudgetOptions, asked_for, takes_promise
 from farthing.promises.kinds.coverage import Method
 from farthing.traces.arrays import RIGHT
 
 if TYPE_CHECKING:
     from farthing.methods.base import Fitted
+    from farthing.promises.base import Promise
     from farthing.recommendation.pipeline import Calibrated
 
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")]
 
-
+@takes_options
 def train(
     traces: TracesFiles,
-    out: Out,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")],
+    *,
     policy: Annotated[
         str,
         typer.Option(
@@ -69,10 +60,7 @@ def train(
     feature: Features = [],  # noqa: B006 - typer copies it
     grade: Grade = RIGHT,
     job: Job = None,
-    seed: Seed = 0,
-    train: TrainSize = None,
-    calibrate: CalibrateSize = None,
-    test: TestSize = None,
+    parts: SplitOptions,
 ) -> None:
     """Train one policy and save it as a bundle, with its training curves beside it.
 
@@ -82,26 +70,27 @@ def train(
     Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
     from farthing.methods.base import Dataset
-    from farthing.recommendation import auto, bundle_splits, pipeline
+    from farthing.recommendation import auto, pipeline
     from farthing.runtime.provenance import made_with
-    from farthing.traces.grades.named import graded
+    from farthing.traces.grades.overlay import graded
 
     files.check_bundle(out)
     arrays = graded(files.read_traces(*traces), grade)
     dataset = Dataset(files.named(traces), arrays, features=tuple(feature))
     made = made_with(traces, dataset.traces, job)
     files.doubt_costs(dataset.traces)
-    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     with interruptible("nothing was saved"), trainings() as shown:
         if policy == auto.AUTO:
-            policy = auto.in_training(dataset, alpha, split, Learning(shown, "trying methods"))
+            policy = auto.in_training(
+                dataset, alpha, parts.split, Learning(shown, "trying methods")
+            )
             remark(f"policy: {policy}, which is likely to keep its promise for the least money")
         trained = pipeline.train(
             replace(dataset, system=made.system),
             policy,
             alpha,
             out,
-            split=split,
+            split=parts.split,
             progress=Learning(shown, policy),
         )
     curves = _write_curves(out, trained.fitted)
@@ -114,30 +103,38 @@ def train(
         raise interrupted("the bundle holds what training had reached")
 
 
-@takes_promise("calibrate")
-def calibrate(
-    bundle: Bundle,
-    traces: TracesFiles,
-    alpha: Alpha = Fraction(1, 10),
+@dataclass(frozen=True)
+class CalibratedPromise:
+    """What a bundle is to promise, and how that is proved."""
+
+    alpha: Alpha = Fraction(1, 10)
     method: Annotated[
         Method,
         typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
-    ] = "split",
+    ] = "split"
     promise: Annotated[
         str,
         typer.Option(help="A right answer in the set; or another promise, with its own options."),
-    ] = "coverage",
-    given: Given = {},  # noqa: B006 - stands for the options
+    ] = "coverage"
+    given: Given = field(default_factory=dict)
+
+    def read(self, population: str) -> "Promise":
+        """Return the promise, for all questions or for the solvable ones."""
+        levels = {**self.given, "method": self.method, "population": population}
+        return asked_for(self.promise, self.alpha, levels)
+
+
+@takes_promise("calibrate")
+def calibrate(
+    recorded: BundleTraces,
+    wanted: CalibratedPromise,
+    *,
     grades: GradesFile = None,
-    question_budget: QuestionBudget = None,
-    largest: Largest = [],  # noqa: B006 - typer copies it
+    budget: QuestionBudgetOptions,
     population: Population = "all",
     missing: Missing = None,
     job: Job = None,
-    seed: Seed = 0,
-    train: TrainSize = None,
-    calibrate: CalibrateSize = None,
-    test: TestSize = None,
+    parts: SplitOptions,
     as_json: Json = False,
 ) -> None:
     """Set a bundle's threshold on held-out questions, and print what that promises.
@@ -160,44 +157,41 @@ def calibrate(
     --epsilon 0.05 --delta 0.1
     """
     from farthing.bundle import folder as bundles
-    from farthing.recommendation import bundle_splits, certify, pipeline
-    from farthing.reports import records
-    from farthing.reports.pipeline import promised
+    from farthing.recommendation import certify, pipeline
+    from farthing.reports.bundle import calibrated, promised
     from farthing.runtime.provenance import made_with
 
-    asked = asked_for(promise, alpha, {**given, "method": method, "population": population})
+    promise, (bundle, traces) = wanted.read(population), (recorded.bundle, recorded.traces)
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
     arrays = files.read_traces(*traces) if late is None else late.traces
-    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
     made = made_with(traces, arrays, job)
-    budget_a_question = per_question(question_budget, largest)
-    serving = certify.Serving(budget_a_question, made.system, missing=missing)
-    done = pipeline.calibrate(bundle, arrays, asked, split=split, serving=serving, late=late)
+    serving = certify.Serving(budget.per_question, made.system, missing=missing)
+    done = pipeline.calibrate(
+        bundle, arrays, promise, split=parts.split, serving=serving, late=late
+    )
     _say_sizes(done.sizes)
     doubts = (*filter(None, [made.note, done.certificate.promise.too_short(done.certificate)]),)
     _doubt((*done.notes, *doubts))
     if as_json:
-        show_json(records.calibrated(done, doubts))
+        show_json(calibrated(done, doubts))
     else:
         show(promised(done.certificate, done.value))
         if done.outlook:
             show(Text(f"\n{done.outlook}"))
-    if not asked.stands and not done.certificate.promises:
+    if not promise.stands and not done.certificate.promises:
         remark(_unproved(done, bundle))
         raise typer.Exit(1)
     if before is not None and before.promises:
         remark(f"replaced: {before.sentence()}")
 
 
+@takes_options
 def evaluate(
-    bundle: Bundle,
-    traces: TracesFiles,
+    recorded: BundleTraces,
+    *,
     missing: Missing = None,
-    seed: Seed = 0,
-    train: TrainSize = None,
-    calibrate: CalibrateSize = None,
-    test: TestSize = None,
+    parts: SplitOptions,
     as_json: Json = False,
 ) -> None:
     """Measure a bundle on questions that neither trained nor calibrated it.
@@ -207,28 +201,51 @@ def evaluate(
 
     Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
     """
-    from farthing.recommendation import bundle_splits
     from farthing.recommendation import evaluate as evaluation
-    from farthing.reports import records
-    from farthing.reports.pipeline import measured
-    from farthing.traces.files import PARQUET
-    from farthing.traces.importers.any_file import form_of
+    from farthing.reports.bundle import evaluated, measured
+    from farthing.traces.files import PARQUET, form_of
 
-    split = bundle_splits.Split(seed, sizes_of(train, calibrate, test))
+    bundle, traces = recorded.bundle, recorded.traces
     if len(traces) == 1 and traces[0].suffix == PARQUET and form_of(traces[0]) is None:
         with trainings() as shown:
-            found = evaluation.evaluate_file(
-                bundle, traces[0], split=split, progress=Learning(shown, "evaluate")
+            result = evaluation.evaluate_file(
+                bundle, traces[0], split=parts.split, progress=Learning(shown, "evaluate")
             )
     else:
-        recorded = files.read_traces(*traces)
-        found = evaluation.evaluate(bundle, recorded, split=split, missing=missing)
-    _say_sizes(found.sizes)
-    _doubt(found.notes)
+        arrays = files.read_traces(*traces)
+        result = evaluation.evaluate(bundle, arrays, split=parts.split, missing=missing)
+    _say_sizes(result.sizes)
+    _doubt(result.notes)
     if as_json:
-        show_json(records.evaluated(found))
+        show_json(evaluated(result))
     else:
-        show(measured(found))
+        show(measured(result))
+
+
+@takes_options
+def check(
+    recorded: BundleTraces,
+    new: Annotated[Path, typer.Option(metavar="FILE", help="New traces, graded or not.")],
+    parts: SplitOptions,
+    as_json: Json = False,
+) -> None:
+    """Say whether a bundle's certificate still applies to new questions, from their scores.
+
+    Give the traces, seed and sizes that it was calibrated with. Exit code 1: it does not.
+
+    Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
+    """
+    from farthing.recommendation import drift
+    from farthing.reports.bundle import checked
+
+    old, fresh = files.read_traces(*recorded.traces), files.read_traces(new)
+    shift = drift.check(recorded.bundle, old, fresh, split=parts.split)
+    if as_json:
+        show_json(checked(shift))
+    else:
+        show(Text(shift.sentence()))
+    if not shift.applies:
+        raise typer.Exit(1)
 
 
 def _unproved(done: "Calibrated", bundle: Path) -> str:

@@ -1,15 +1,17 @@
 """Options of promises: every kind says which it takes, and the command line reads them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import wraps
-from inspect import Parameter, signature
+from functools import partial
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from farthing.cli import files
+from farthing.cli.command import Expansion, Values, takes_options
 from farthing.cli.options import read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
 from farthing.promises.base import Per, Promise
@@ -30,33 +32,35 @@ TYPES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "traces": (Path | None, {"metavar": "FILE"}),
 }
 """What is read of an option, by its value, and how."""
-QuestionBudget = Annotated[
-    Fraction | None,
-    typer.Option(parser=read_usd, metavar="USD", help="What a question may cost when served."),
-]
-Largest = Annotated[
-    list[str],
-    typer.Option(
-        metavar="ROLE=USD",
-        help="The most that a call of a role may cost, where traces say none; for each role.",
-    ),
-]
 
 
-def per_question(budget: Fraction | None, largest: list[str]) -> "PerQuestion | None":
-    """Return the budget a question, with the bounds that were declared.
+@dataclass(frozen=True)
+class QuestionBudgetOptions:
+    """What a question may cost when it is served."""
 
-    Raises:
-        InputError: a bound is not ROLE=USD, or there is no budget that it could be for.
-    """
-    from farthing.process.budget import PerQuestion
+    question_budget: Annotated[
+        Fraction | None,
+        typer.Option(parser=read_usd, metavar="USD", help="What a question may cost when served."),
+    ] = None
+    largest: Annotated[
+        list[str],
+        typer.Option(
+            metavar="ROLE=USD",
+            help="The most that a call of a role may cost, where traces say none; for each role.",
+        ),
+    ] = field(default_factory=list)
 
-    bounds = dict(_bound(text) for text in largest)
-    if budget is None:
+    @property
+    def per_question(self) -> "PerQuestion | None":
+        """The budget of a question, with the bounds that were declared."""
+        from farthing.process.budget import PerQuestion
+
+        bounds = dict(map(_bound, self.largest))
+        if self.question_budget is not None:
+            return PerQuestion(int(self.question_budget * 10**9), bounds or None)
         if bounds:
             raise InputError("--largest goes with --question-budget; give that too, or leave it")
         return None
-    return PerQuestion(int(budget * 10**9), bounds or None)
 
 
 def _bound(text: str) -> tuple[str, int]:
@@ -80,37 +84,22 @@ def takes_promise(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the kinds of promises that there are, and their options.
 
-    Its parameter `promise` takes their names; `given` stands where the options do, and gets those
-    that were given.
-
-    Args:
-        command: its name.
-        first: the kinds that its help names first.
+    Its parameter `promise`, or the field of a record of options, takes their names; `given` stands
+    where the options do, and gets those that were given. Help names the kinds in `first` first.
     """
     kinds = kinds_of(command, first)
     options = _options(command, kinds.values())
 
-    def decorate(run: Callable[..., None]) -> Callable[..., None]:
-        @wraps(run)
-        def called(**values: Any) -> None:
-            given = {name: values.pop(name) for name in options}
-            values["given"] = {name: value for name, value in given.items() if value is not None}
-            run(**values)
+    def given(_: Parameter) -> Expansion:
+        def read(values: Values) -> Given:
+            return {name: values[name] for name in options if values[name] is not None}
 
-        parameters: list[Parameter] = []
-        for parameter in signature(run, eval_str=True).parameters.values():
-            if parameter.name == "given":
-                parameters += options.values()
-            elif parameter.name == "promise":
-                parameters.append(_naming(parameter, tuple(kinds)))
-            else:
-                parameters.append(parameter)
-        parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
-        called.__signature__ = signature(run).replace(parameters=parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {}
-        return called
+        return [*options.values()], read
 
-    return decorate
+    def named(parameter: Parameter) -> Expansion:
+        return [_naming(parameter, tuple(kinds))], lambda values: values[parameter.name]
+
+    return partial(takes_options, special={"promise": named, "given": given})
 
 
 def _naming(parameter: Parameter, names: tuple[str, ...]) -> Parameter:
@@ -147,11 +136,7 @@ def _parameter(key: str, whose: list[tuple[str, PromiseOption]], command: Comman
 
 
 def asked_for(name: str, alpha: Fraction, given: Given) -> Promise:
-    """Return the promise that is asked for, with its levels said.
-
-    Raises:
-        InputError: it lacks an option, has no use for one, or they do not go together.
-    """
+    """Return the promise that is asked for, with its levels said."""
     kinds = kinds_asked()
     kind = kinds[name]
     for option in kind.options:
@@ -177,11 +162,7 @@ def asked_for(name: str, alpha: Fraction, given: Given) -> Promise:
 
 
 def with_defaults(name: str, alpha: Fraction | None, given: Given) -> Promise:
-    """Return the promise that is asked for, with the levels of its kind where none are said.
-
-    Raises:
-        InputError: it has no use for an option.
-    """
+    """Return the promise that is asked for, with the levels of its kind where none are said."""
     kind = kinds_asked()[name]
     mine = {option.key: option for option in kind.options if "recommend" in option.commands}
     instead = "alpha" if kind.of_alpha else next(iter(mine))

@@ -1,5 +1,6 @@
 """`farthing recommend`: what to use instead of the model that is paid for today, and the proof."""
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -8,25 +9,21 @@ import typer
 
 from farthing.cli import files
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
-from farthing.cli.options import (
-    Missing,
-    Seed,
-    TracesFiles,
-    read_alpha,
-)
+from farthing.cli.options import Missing, Seed, TracesFiles, read_alpha
 from farthing.cli.promises import Given, takes_promise, with_defaults
 
 
-@takes_promise("recommend", first=("parity", "agreement"))
-def recommend(
-    traces: TracesFiles,
+@dataclass(frozen=True)
+class RecommendedPromise:
+    """What is kept of what is paid for today."""
+
     promise: Annotated[
         str | None,
         typer.Option(
             help="What to keep; by default parity with the reference of a pool (agreement "
             "where nobody graded answers), coverage for questions in rounds."
         ),
-    ] = None,
+    ] = None
     alpha: Annotated[
         Fraction | None,
         typer.Option(
@@ -34,15 +31,22 @@ def recommend(
             metavar="DECIMAL",
             help="Coverage, selective: the share of misses. Default 0.1.",
         ),
-    ] = None,
-    given: Given = {},  # noqa: B006 - stands for the options
+    ] = None
+    given: Given = field(default_factory=dict)
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="ROLE",
             help="The model that is paid for today; else a guess: the one that most was paid for.",
         ),
-    ] = None,
+    ] = None
+
+
+@takes_promise("recommend", first=("parity", "agreement"))
+def recommend(
+    traces: TracesFiles,
+    wanted: RecommendedPromise,
+    *,
     missing: Missing = None,
     deadline: Annotated[
         float | None,
@@ -74,14 +78,14 @@ def recommend(
     if out is not None:
         files.check_bundle(out)
     arrays = files.read_traces(*traces)
-    kind = promise or default(arrays).kind
-    asked = with_defaults(kind, alpha, given).beside(reference)
+    kind, reference = wanted.promise or default(arrays).kind, wanted.reference
+    promise = with_defaults(kind, wanted.alpha, wanted.given).beside(reference)
     system = made_with(traces, arrays, None).system
     dataset = Dataset(files.named(traces), arrays, system=system, missing=missing)
     with interruptible("nothing was saved"), trainings() as shown:
         found = rooms.recommend(
             dataset,
-            asked,
+            promise,
             reference=reference,
             deadline_s=deadline,
             seed=seed,
@@ -102,8 +106,7 @@ def recommend(
 def _is_traffic(traces: Path) -> bool:
     """Return whether all questions of a store passed through a gateway."""
     from farthing.gateway.recording.export import SOURCE
-    from farthing.traces.files import STORES
-    from farthing.traces.store import Store
+    from farthing.traces.store import STORES, Store
 
     if traces.suffix not in STORES:
         return False

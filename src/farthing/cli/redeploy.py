@@ -9,12 +9,11 @@ from rich.console import Group
 from rich.text import Text
 
 from farthing.cli.console import interruptible, remark, show, show_json
-from farthing.cli.databases import date_of
-from farthing.cli.options import Json, Seed
+from farthing.cli.options import Json, Seed, date_of
 from farthing.reports.table import Table, counted
 
 if TYPE_CHECKING:
-    from farthing.api.recalibration import Anew, Listed, Versions
+    from farthing.api.recalibration import BundleRecalibration, BundleVersion, Versions
     from farthing.bundle.base import Bundle
 
 ConfigFile = Annotated[
@@ -52,9 +51,9 @@ def recalibrate(
 
     Example: farthing recalibrate serve.toml --policy support
     """
-    from farthing.api.recalibration import Asked, recalibrated
+    from farthing.api.recalibration import RecalibrationRequest, recalibrated
 
-    asked = Asked(policy, mode, date_of(since), seed, dry_run)
+    asked = RecalibrationRequest(policy, mode, date_of(since), seed, dry_run)
     with interruptible("the bundle is one or the other, and whole; see farthing rollback --list"):
         done = recalibrated(config, asked)
     for note in done.notes:
@@ -115,7 +114,7 @@ def rollback(
         _say_back(found)
 
 
-def _lines(done: "Anew") -> list[str]:
+def _lines(done: "BundleRecalibration") -> list[str]:
     """Say what came of it, the money first."""
     found = done.found
     audits = f"{counted(found.proving, 'audit')} {done.period},"
@@ -130,7 +129,7 @@ def _lines(done: "Anew") -> list[str]:
     ]
 
 
-def _instead(done: "Anew", config: Path) -> str:
+def _instead(done: "BundleRecalibration", config: Path) -> str:
     """Say what else there is to do where nothing is proved."""
     of = f"--policy {done.place.policy}"
     if len(done.place.section.bundles) > 1:
@@ -143,7 +142,7 @@ def _instead(done: "Anew", config: Path) -> str:
     return f"{other} Or put the version before back: farthing rollback {config} {of}."
 
 
-def _money(done: "Anew") -> str:
+def _money(done: "BundleRecalibration") -> str:
     """Say what a day costs now, what it cost before, and what the strongest model would cost."""
     from farthing.money import dollars
 
@@ -164,7 +163,7 @@ def _threshold(bundle: "Bundle") -> str:
     return "none" if bundle.kappa is None else f"{bundle.kappa:.4g}"
 
 
-def _anew(done: "Anew") -> dict[str, Any]:
+def _anew(done: "BundleRecalibration") -> dict[str, Any]:
     """Return what came of it as JSON values; money in nano-dollars, of a request."""
     found, audits = done.found, done.audits
     return {
@@ -213,12 +212,14 @@ def _table(found: "Versions") -> Table:
         when = "" if change is None else f"{change.at.astimezone(UTC):%Y-%m-%d %H:%M}"
         number = f"{version.number}{'*' if version.present else ''}"
         certificate = version.certificate or "none"
-        lines.append((number, when, certificate, _promise(version), _saves(version)))
+        value = None if version.bundle is None else version.bundle.value
+        saves = "–" if value is None or value.saved is None else f"{value.saved:.1%}"
+        lines.append((number, when, certificate, _promise(version), saves))
     headings = ("Version", "When (UTC)", "Certificate", "Promise", "Saves")
     return Table.of(headings, lines, layout=("word", "word", "word", "prose"))
 
 
-def _promise(one: "Listed") -> str:
+def _promise(one: "BundleVersion") -> str:
     """Say what a version promises, how it came, and whether an alarm rang."""
     change = one.change
     by = f" by {change.by}" if change is not None and change.by else ""
@@ -227,19 +228,14 @@ def _promise(one: "Listed") -> str:
     return f"{came[:1].upper()}{came[1:]}{_says(one)}{alarm}"
 
 
-def _says(one: "Listed") -> str:
+def _says(one: "BundleVersion") -> str:
     if one.bundle is None:
         return "Somebody deleted it."
     certificate = one.bundle.certificate
     return "Nothing is promised." if certificate is None else certificate.sentence()
 
 
-def _saves(one: "Listed") -> str:
-    value = one.bundle.value if one.bundle is not None else None
-    return "–" if value is None or value.saved is None else f"{value.saved:.1%}"
-
-
-def _version(one: "Listed") -> dict[str, Any]:
+def _version(one: "BundleVersion") -> dict[str, Any]:
     from msgspec import to_builtins
 
     value = one.bundle.value if one.bundle is not None else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from farthing.gateway.config import ServeConfig
     from farthing.gateway.spending_report import Account, LimitStatus, SpendingReport
     from farthing.storage.keys import KeyRecord
-    from farthing.storage.ledger.base import Unknown
+    from farthing.storage.ledger.base import UnknownCall
 
 
 def spending(
@@ -72,7 +72,7 @@ async def _charged(config: "ServeConfig") -> "SpendingReport":
 
     from farthing.gateway.spending_report import all_accounts, all_limits, charged
     from farthing.storage.keys import open_keys
-    from farthing.storage.ledger.opening import open_accounts
+    from farthing.storage.ledger.ledger import open_ledger
 
     await _exists(config.serve.database)
     records: list[KeyRecord] = []
@@ -82,7 +82,7 @@ async def _charged(config: "ServeConfig") -> "SpendingReport":
             records = await keys.list()
         finally:
             await keys.aclose()
-    ledger = await open_accounts(config.serve.database)
+    ledger = await open_ledger(config.serve.database)
     try:
         limits = all_limits(config, records, datetime.now(UTC))
         return await charged(ledger, all_accounts(config, records), limits)
@@ -90,17 +90,13 @@ async def _charged(config: "ServeConfig") -> "SpendingReport":
         await ledger.aclose()
 
 
-async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknown, ...]":
-    """Settle a call of unknown outcome; return those that are left.
-
-    Raises:
-        InputError: none has this id, or several ids begin so.
-    """
+async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[UnknownCall, ...]":
+    """Settle a call of unknown outcome; return those that are left."""
     from farthing.storage.ledger.base import Amount
-    from farthing.storage.ledger.opening import open_accounts
+    from farthing.storage.ledger.ledger import open_ledger
 
     await _exists(config.serve.database)
-    ledger = await open_accounts(config.serve.database)
+    ledger = await open_ledger(config.serve.database)
     try:
         there = {one.id: one for one in await ledger.unknowns()}
         known = [one for one in there if one.startswith(name)]  # as it is listed, or whole
@@ -123,7 +119,7 @@ async def _exists(database: str) -> None:
 
 def _nano(usd: str) -> int:
     from farthing.money import nano_from_usd
-    from farthing.storage.ledger.arguments import LARGEST
+    from farthing.storage.ledger.base import LARGEST
 
     try:
         nano = nano_from_usd(usd.removeprefix("$"))
@@ -198,7 +194,7 @@ def _of_disputed(found: "SpendingReport") -> str:
     )
 
 
-def _show_unknown(unknown: "tuple[Unknown, ...]", as_json: bool) -> None:
+def _show_unknown(unknown: "tuple[UnknownCall, ...]", as_json: bool) -> None:
     from farthing.money import dollars
 
     if as_json:
@@ -216,7 +212,7 @@ def _show_unknown(unknown: "tuple[Unknown, ...]", as_json: bool) -> None:
     show(Table(columns, unknown, layout=("word", "prose")))
 
 
-def _plain(one: "Unknown") -> dict[str, Any]:
+def _plain(one: "UnknownCall") -> dict[str, Any]:
     from msgspec import to_builtins
 
     from farthing.money import usd_from_nano

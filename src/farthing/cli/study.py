@@ -1,8 +1,7 @@
 """`farthing study NAME`: the side studies, each a command whose options are its fields."""
 
-from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.main import get_command_from_info
@@ -10,6 +9,7 @@ from typer.models import CommandInfo
 
 from farthing import plugins
 from farthing.cli import completion, files
+from farthing.cli.command import PlainCommand, PlainGroup, parameters_of
 from farthing.cli.compare import read_dataset
 from farthing.cli.console import (
     Learning,
@@ -20,7 +20,6 @@ from farthing.cli.console import (
     show_json,
     trainings,
 )
-from farthing.cli.flags import PlainCommand, PlainGroup
 from farthing.cli.options import Json, read_alpha, read_usd
 from farthing.studies.study import Study, StudyContext, StudyOption, conduct
 
@@ -89,25 +88,13 @@ def command_of(kind: type[Any]) -> Any:
         if report.interrupted:
             raise interrupted(lost)
 
-    hints = get_type_hints(kind, include_extras=True)
     options = [
-        Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=(
-                field.default_factory()
-                if field.default_factory is not MISSING
-                else Parameter.empty
-                if field.default is MISSING
-                else field.default
-            ),
-            annotation=_annotation(*get_args(hints[field.name])),
-        )
-        for field in fields(kind)
+        field.replace(annotation=_annotation(*get_args(field.annotation)))
+        for field in parameters_of(kind)
     ]
     as_json = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=Json)
     command.__signature__ = Signature([*options, as_json])  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in (*options, as_json)}
+    command.__annotations__ = {option.name: option.annotation for option in (*options, as_json)}
     command.__doc__ = kind.__doc__
     return command
 

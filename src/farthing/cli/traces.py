@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farthing.cli import completion, imports
+from farthing.cli.command import PlainGroup, takes_options
 from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.files import check_file, noted
-from farthing.cli.flags import PlainGroup
 from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
 from farthing.reports.table import counted
@@ -28,6 +28,7 @@ StoreFile = Annotated[Path, typer.Option("--store", metavar="DB", help="The SQLi
 
 
 @app.command("import")
+@takes_options
 def import_(
     files: Annotated[
         list[Path],
@@ -36,6 +37,7 @@ def import_(
         ),
     ],
     store: StoreFile,
+    *,
     form: Annotated[
         str | None,
         typer.Option(
@@ -46,70 +48,17 @@ def import_(
             autocompletion=completion.formats,
         ),
     ] = None,
-    task: Annotated[
-        str,
-        typer.Option(
-            "--task",
-            metavar="NAME",
-            help="How answers are read and compared.",
-            autocompletion=completion.tasks,
-        ),
-    ] = "text",
-    gold: Annotated[
-        Path | None,
-        typer.Option(
-            "--gold", metavar="FILE", help="CSV or JSONL of question id or text, and its answers."
-        ),
-    ] = None,
-    price: Annotated[
-        list[str],
-        typer.Option(
-            "--price", metavar="MODEL=IN,OUT", help="USD per million tokens, where costs lack."
-        ),
-    ] = [],  # noqa: B006 - typer copies it
-    column: Annotated[
-        list[str],
-        typer.Option(
-            "--column", metavar="NAME=COLUMN", help="Of a table: answer=response; of litellm: id."
-        ),
-    ] = [],  # noqa: B006 - typer copies it
-    threshold: Annotated[
-        float, typer.Option("--threshold", metavar="SCORE", help="Least score that is right.")
-    ] = 0.5,
-    score: Annotated[
-        str | None,
-        typer.Option("--score", metavar="NAME", help="Which recorded score grades the answers."),
-    ] = None,
-    requests: Annotated[
-        list[Path],
-        typer.Option("--requests", metavar="FILE", help="The input of an OpenAI batch."),
-    ] = [],  # noqa: B006 - typer copies it
-    samples: Annotated[
-        bool,
-        typer.Option("--samples", help="Keep all answers of the one model, as samples of it."),
-    ] = False,
+    told: imports.ImportOptions,
 ) -> None:
     """Import traces, or other tools' files, into a store, all of it or nothing.
 
     Example: farthing traces import spend.csv --from litellm --gold answers.csv --store traces.db
     """
-    from farthing.traces.importers.base import Options
     from farthing.traces.importers.read import OWN, Supplied
     from farthing.traces.store import Store
 
-    _check_import(form, store, threshold)
-    supplied = Supplied(
-        task=task,
-        gold=gold,
-        prices=dict(map(imports.read_price, price)),
-        requests=tuple(requests),
-        options=Options(
-            columns=dict(imports.read_pair(pair, "--column") for pair in column),
-            threshold=threshold,
-            score=score,
-            samples=samples,
-        ),
-    )
+    _check_import(form, store, told.threshold)
+    supplied = told.supplied
     form = imports.format_of(files, form, supplied.options)
     if form == OWN and supplied != Supplied():
         raise InputError(
@@ -168,7 +117,7 @@ def info(
     """
     from farthing.reports.traces import describe, record
     from farthing.traces.costs import doubt
-    from farthing.traces.files import STORES
+    from farthing.traces.store import STORES
 
     arrays, lacks = noted([file])
     found = _changes(file) if file.suffix in STORES else []
@@ -207,7 +156,7 @@ def _no_store_left(store: Path) -> Iterator[None]:
 
 def _import_traces(file: Path, store: Path, opened: "Store") -> int:
     """Add a file in the form of traces, read one after another."""
-    from farthing.traces.duplicates import DuplicateCounter
+    from farthing.traces.copies import DuplicateCounter
     from farthing.traces.jsonl import iter_traces
     from farthing.traces.trace_kind import Checker
 
@@ -220,8 +169,8 @@ def _import_traces(file: Path, store: Path, opened: "Store") -> int:
 
 def _check_import(form: str | None, store: Path, threshold: float) -> None:
     """Refuse what the options already say cannot be done."""
-    from farthing.traces.files import STORES
     from farthing.traces.importers.read import names
+    from farthing.traces.store import STORES
 
     if store.suffix not in STORES:
         raise InputError(f"{store}: a store is named {' or '.join(STORES)}; name it so")

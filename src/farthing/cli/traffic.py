@@ -10,11 +10,10 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from farthing.cli.command import PlainGroup, takes_options
 from farthing.cli.console import interruptible, remark, show, show_json
-from farthing.cli.databases import ConfigOption, DatabaseOption, database_of, date_of
 from farthing.cli.files import check_file
-from farthing.cli.flags import PlainGroup
-from farthing.cli.options import Json
+from farthing.cli.options import GatewayDatabase, Json, date_of
 from farthing.errors import InputError
 from farthing.reports.table import Table, counted
 
@@ -31,9 +30,8 @@ app = typer.Typer(
 
 
 @app.command("show")
-def show_(
-    database: DatabaseOption = None, config: ConfigOption = None, as_json: Json = False
-) -> None:
+@takes_options
+def show_(where: GatewayDatabase, as_json: Json = False) -> None:
     """Say how many requests passed, what they cost and saved, and what was lost.
 
     Example: farthing traffic show --database farthing.db
@@ -42,7 +40,7 @@ def show_(
 
     from farthing.gateway.recording.traffic_summary import summarise
 
-    found = asyncio.run(summarise(database_of(database, config)))
+    found = asyncio.run(summarise(where.path))
     if as_json:
         show_json(to_builtins(found))
     else:
@@ -50,6 +48,7 @@ def show_(
 
 
 @app.command()
+@takes_options
 def export(
     out: Annotated[
         Path,
@@ -59,8 +58,8 @@ def export(
             help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz, .parquet.",
         ),
     ],
-    database: DatabaseOption = None,
-    config: ConfigOption = None,
+    where: GatewayDatabase,
+    *,
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only what this policy decided.")
     ] = None,
@@ -83,16 +82,17 @@ def export(
     """
     from farthing.gateway.recording.export import as_pool, write_pool
     from farthing.gateway.recording.traffic_summary import summarise
-    from farthing.traces.files import STORES, check_suffix
+    from farthing.traces.files import check_suffix
+    from farthing.traces.store import STORES
 
     check_suffix(out, *STORES)
     check_file(out)
-    where, begun = database_of(database, config), date_of(since)
-    passed = asyncio.run(summarise(where))
+    database, begun = where.path, date_of(since)
+    passed = asyncio.run(summarise(database))
     if policy is not None:
-        _check_policy(policy, passed, config)
+        _check_policy(policy, passed, where.config)
     with interruptible("nothing was written"):
-        pool = as_pool(asyncio.run(_read(where, policy, begun)), model)
+        pool = as_pool(asyncio.run(_read(database, policy, begun)), model)
         nearly = [line for line in _outside(passed) if policy in (None, line[0])]
         _check(pool, [said for _, said in nearly])
         there = write_pool(out, pool)
@@ -118,12 +118,14 @@ _OTHER = {
 """What requests are outside a task by."""
 
 
-async def _read(where: str, policy: str | None, since: "datetime | None") -> "list[RequestRecord]":
+async def _read(
+    database: str, policy: str | None, since: "datetime | None"
+) -> "list[RequestRecord]":
     from dataclasses import replace
 
     from farthing.gateway.recording.traffic import open_traffic
 
-    traffic = await open_traffic(where, None, keep_prompts=True, create=False)
+    traffic = await open_traffic(database, None, keep_prompts=True, create=False)
     try:
         return [replace(one, messages=None) async for one in traffic.read(policy, since)]
     finally:
@@ -131,11 +133,7 @@ async def _read(where: str, policy: str | None, since: "datetime | None") -> "li
 
 
 def _check_policy(policy: str, found: "Summary", config: Path | None) -> None:
-    """Refuse a policy that is neither in the traffic nor in the configuration.
-
-    Raises:
-        UnknownNameError: it is not.
-    """
+    """Refuse a policy that is neither in the traffic nor in the configuration."""
     from farthing.errors import UnknownNameError
     from farthing.models.toml import read_toml
 
@@ -150,12 +148,7 @@ def _check_policy(policy: str, found: "Summary", config: Path | None) -> None:
 def _check(pool: "Pool", nearly: Sequence[str]) -> None:
     """Refuse what nothing can be learned from.
 
-    Args:
-        pool: what passed.
-        nearly: which requests are outside the task, and by what.
-
-    Raises:
-        InputError: there is no question, or no answer was kept.
+    `nearly` says which requests are outside the task, and by what.
     """
     if not pool.traces and nearly:
         raise InputError(f"no question passed that fits: {'; '.join(nearly)}")

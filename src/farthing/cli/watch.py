@@ -11,8 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farthing.cli.console import remark, show, show_json
-from farthing.cli.databases import database_of
-from farthing.cli.options import Json
+from farthing.cli.options import GatewayDatabase, Json
 from farthing.errors import InputError
 from farthing.reports.table import Table, counted
 
@@ -39,7 +38,7 @@ def watch(
 
     Example: farthing watch serve.toml
     """
-    where = database_of(None, config)
+    where = GatewayDatabase(config=config).path
     if close is not None:
         asyncio.run(_close(where, close))
         remark(f"alarm {close} is closed; its signal is watched anew")
@@ -74,11 +73,7 @@ async def _read(where: str) -> "Found":
 
 
 async def _close(where: str, alarm: str) -> None:
-    """Close an alarm.
-
-    Raises:
-        InputError: there is none of this id that is open.
-    """
+    """Close an alarm."""
     watch = await _opened(where)
     try:
         if not await watch.close_alarm(alarm, getpass.getuser()):

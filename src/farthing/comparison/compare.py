@@ -32,7 +32,7 @@ from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import check_alike
 from farthing.traces.fingerprint import fingerprint
-from farthing.traces.grades.named import check_graded
+from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
 
 WHO_CAN_WIN = (
@@ -69,12 +69,6 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
         dataset: the questions.
         plan: who is compared, and how thoroughly.
         watch: is told how far the work is.
-
-    Raises:
-        UnknownNameError: a policy has no such name.
-        TooFewTracesError: there are fewer questions than the sizes ask for.
-        MissingExtraError: training needs a package that is not installed.
-        InputError: the traces or the policies do not fit the action space, or costs are not known.
     """
     asked = plan.promise
     if dataset.missing == "worst":

@@ -44,11 +44,7 @@ class FreshSample:
 
     @classmethod
     def draw(cls, config: GeneratorConfig, seed: int) -> Self:
-        """Draw questions that nobody was trained, calibrated or tested on.
-
-        Raises:
-            InputError: the optimum is not known.
-        """
+        """Draw questions that nobody was trained, calibrated or tested on."""
         traces = generate(config, FRESH, stream("fresh questions", seed))
         known = swept(replay(OptimumPolicy(config), traces, "argmax"), FRESH)
         # the dearest of equal coverages comes first: to cover all, it leaves none of them to luck

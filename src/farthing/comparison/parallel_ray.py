@@ -17,9 +17,6 @@ def get_ready_on_ray(modules: Sequence[str], workers: int) -> None:
 
     They do so beside whatever this process does meanwhile: loading PyTorch takes longer than some
     trainings.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
     """
     ray = _started()
     load = ray.remote(num_cpus=1)(_load)
@@ -50,10 +47,6 @@ def on_ray(
         workers: how many trainings run at a time.
         watch: is told which training is done.
         keep: is handed each result as it comes.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        InputError: a learner cannot learn from these questions; the other trainings end.
     """
     ray = _started()
     shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_work)

@@ -20,7 +20,9 @@ from farthing.recommendation.base import Candidate
 from farthing.recommendation.played import (
     SETTINGS,
     PlayedPolicy,
-    QuestionPart,
+    Q,
+    Questions,
+    TrainingQuestions,
     operating_points_of,
     tested,
     trained_points,
@@ -43,10 +45,10 @@ class Ground:
     prove: int
     """How many of them are drawn to calibrate."""
 
-    def part(self, candidate: Candidate, rows: IntArray) -> QuestionPart:
+    def part(self, candidate: Candidate, rows: IntArray, kind: type[Q]) -> Q:
         """Return some questions as a candidate plays them."""
         arrays = self.dataset.arranged(candidate.method.space)
-        return QuestionPart(self.dataset.traces.take(rows), arrays.take(rows))
+        return kind(self.dataset.traces.take(rows), arrays.take(rows))
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,11 @@ def _line(
 
 
 def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground) -> Prepared:
-    """Lay a policy's operating points out on training questions, and play all others at them.
-
-    Raises:
-        InputError: the policy cannot play them, or not say how sure it is.
-        CalibrationError: a question costs more than the largest possible cost.
-    """
-    train, rest = (ground.part(candidate, rows) for rows in (ground.train, ground.rest))
+    """Lay a policy's operating points out on training questions, and play all others at them."""
+    train = ground.part(candidate, ground.train, TrainingQuestions)
+    rest = ground.part(candidate, ground.rest, Questions)
     plays, kappas = _laid_out(asked, fitted, candidate.empty, train, ground.prove)
-    points = operating_points_of(plays.replay(rest.played), kappas)
+    points = operating_points_of(rest.replay(plays), kappas)
     if asked.layout == "grid":
         asked.evidence(tested(points), Facts())  # says which cost is too large
     accepted = None
@@ -126,7 +124,7 @@ def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground
 
 
 def _laid_out(
-    asked: Promise, fitted: Fitted, empty: str, train: QuestionPart, prove: int
+    asked: Promise, fitted: Fitted, empty: str, train: TrainingQuestions, prove: int
 ) -> tuple[PlayedPolicy, FloatArray]:
     """Return how a policy is played, and the thresholds of its operating points."""
     policy, empty = as_trained(fitted.policy, empty)

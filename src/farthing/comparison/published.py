@@ -34,9 +34,6 @@ def tables() -> list[dict[str, float | str]]:
 def fitted_to(name: str) -> str:
     """Say what made a preset's questions up.
 
-    Raises:
-        UnknownNameError: there is no such preset.
-
     >>> fitted_to("mmlu-llama2-7b")
     "made-up questions of a generator fitted to the paper's figures for mmlu with llama-2-7b"
     """
@@ -47,9 +44,6 @@ def fitted_to(name: str) -> str:
 
 def published(name: str) -> list[Mapping[str, float | str]]:
     """Return the rows that belong to a preset, with our names and costs in USD a question.
-
-    Raises:
-        UnknownNameError: there is no such preset.
 
     >>> [row["cost_usd"] for row in published("mmlu-llama2-7b") if row["policy"] == "uala"]
     [0.0008495, 0.0003806]

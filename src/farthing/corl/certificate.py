@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.bundle.base import Bundle
 from farthing.corl.base import Mode
 from farthing.corl.evaluation import Watch
-from farthing.corl.session import Opened
+from farthing.corl.session import PoolSession
 from farthing.corl.traces import (
     Column,
     experts_of,
@@ -27,14 +26,13 @@ from farthing.errors import InputError, UnknownNameError, UnprovedError
 from farthing.methods.base import Fitted, Variant
 from farthing.methods.baselines.models import BEST_SINGLE, BestSinglePolicy
 from farthing.process.batch_replay import point_at
-from farthing.process.value import Figures
+from farthing.process.value import AnswerFigures
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.recommendation import evaluate, pipeline
 from farthing.recommendation.base import Candidate
-from farthing.recommendation.certify import prove_bundle
-from farthing.recommendation.fallback import NoFallback, fallback
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.certify import Contender, prove_or_fall_back
+from farthing.recommendation.played import ProvingQuestions, ReportingQuestions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.savings import SingleModels
 from farthing.tasks.base import Question
@@ -47,7 +45,7 @@ PARTS: tuple[SplitName, ...] = ("train", "calibrate", "test")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedModes:
     """The reference and the controller in each mode, on questions of three parts."""
 
     modes: tuple[Mode, ...]
@@ -64,11 +62,11 @@ class Certified:
     pool: str
     mode: Mode | None
     """None: nothing cheaper than the reference is proved, and that answers."""
-    recorded: Recorded
+    recorded: RecordedModes
     certificate: Certificate
     found: evaluate.BundleEvaluation
     """On the questions of the part `test`."""
-    figures: Mapping[str, Figures]
+    figures: Mapping[str, AnswerFigures]
     """What each role by itself came to on these."""
     outlook: str
     """What would probably be proved, and by how many questions, where nothing was."""
@@ -80,7 +78,7 @@ class Certified:
 
 
 def certify(
-    opened: Opened,
+    opened: PoolSession,
     asked: Promise,
     n: int = 1_000,
     seed: int = 0,
@@ -89,17 +87,8 @@ def certify(
 ) -> Certified:
     """Play the modes on drawn questions, prove the promise of one of them, and measure it.
 
-    Args:
-        opened: the pool, with the controller.
-        asked: what is promised, and beside which expert; None: the one that is right most often on
-            questions of the part `train`.
-        n: questions that prove, and that measure.
-        seed: draws them.
-        watch: is told how far it is.
-
-    Raises:
-        InputError: there are no questions of a part, or nobody knows which expert is strongest.
-        UnknownNameError: the reference is no expert.
+    The reference is the promise's, or else the expert that is right most often on questions of the
+    part `train`; n questions prove, and n measure.
     """
     watch(0, len(PARTS))
     chosen = opened.pool.questions.sample("train", CHOOSING, 0)
@@ -113,22 +102,18 @@ def certify(
         columns = beside(opened, questions, reference)
         parts[part] = laid_out(traces_of(opened, questions, part, columns), roles)
         watch(done + 1, len(PARTS))
-    recorded = Recorded(opened.modes, reference, parts)
+    recorded = RecordedModes(opened.modes, reference, parts)
     return proved(opened.pool.name, recorded, asked.beside(reference))
 
 
-def beside(opened: Opened, questions: Sequence[Question], reference: str) -> list[Column]:
+def beside(opened: PoolSession, questions: Sequence[Question], reference: str) -> list[Column]:
     """Return what an expert replies, and what the controller comes to in each mode."""
     experts = experts_of(opened, questions, [reference])
     return [*experts, *modes_of(opened, questions, opened.modes)]
 
 
-def strongest_expert(opened: Opened, questions: Sequence[Question]) -> str:
-    """Return the expert that is right most often on some questions; of equals the first.
-
-    Raises:
-        InputError: nobody knows what is right.
-    """
+def strongest_expert(opened: PoolSession, questions: Sequence[Question]) -> str:
+    """Return the expert that is right most often on some questions; of equals the first."""
     names = opened.rules.names
     columns = experts_of(opened, questions, names)
     known = laid_out(traces_of(opened, questions, "train", columns), names)
@@ -140,36 +125,30 @@ def strongest_expert(opened: Opened, questions: Sequence[Question]) -> str:
     return names[int(known.correct[:, 0].mean(axis=0).argmax())]
 
 
-def proved(pool: str, recorded: Recorded, asked: Promise) -> Certified:
-    """Prove a mode on the questions to calibrate, and measure it on those to test.
-
-    Args:
-        pool: its name.
-        recorded: the modes and the reference on three parts.
-        asked: what is promised, beside the reference.
-
-    Raises:
-        InputError: parts overlap.
-    """
+def proved(pool: str, recorded: RecordedModes, asked: Promise) -> Certified:
+    """Prove a mode on the questions to calibrate, and measure it on those to test."""
     graded = {name: read_for(asked, part, RIGHT) for name, part in recorded.parts.items()}
-    train, prove, test = (QuestionPart(graded[name], graded[name]) for name in PARTS)
+    train = TrainingQuestions(graded["train"], graded["train"])
+    prove = ProvingQuestions(graded["calibrate"], graded["calibrate"])
+    test = ReportingQuestions(graded["test"], graded["test"])
     policy = modes_policy(train.played, recorded.modes)
-    bundle = pipeline.bundle_of(_candidate(), Fitted(policy), train.played)
-    kept, certificate, outlook = prove_bundle(bundle, asked, train, prove, row=policy.parameters)
-    mode = None
+    candidate = Candidate(BEST_SINGLE, Variant(BEST_SINGLE.name, BEST_SINGLE.label, None))
+    bundle = pipeline.bundle_of(candidate, Fitted(policy), train.played)
+    proof = prove_or_fall_back(Contender(bundle, asked, train, prove, row=policy.parameters))
+    certificate, mode = proof.certificate, None
+    if proof.left:
+        raise UnprovedError(f"{certificate.sentence()} {proof.left.capitalize()}.")
     if certificate.promises:
         mode = recorded.modes[point_at(policy.parameters, certificate.kappa)]
-    else:
-        kept = _reference(kept, certificate, prove)
     alone = SingleModels.of(test.recorded)
     return Certified(
         pool=pool,
         mode=mode,
         recorded=recorded,
         certificate=certificate,
-        found=evaluate.evaluate_in_memory(kept, test),
+        found=evaluate.evaluate_in_memory(proof.bundle, test),
         figures={role: alone.of_role(place) for place, role in enumerate(alone.roles)},
-        outlook=outlook,
+        outlook=proof.outlook,
     )
 
 
@@ -177,24 +156,9 @@ def modes_policy(train: TraceArrays, modes: Sequence[Mode]) -> BestSinglePolicy:
     """Return the policy whose operating points are modes, in the order in which they are proved.
 
     They stand as their budgets do, from the cheapest; modes dearer than the one that is right most
-    often in training are left out, so that testing begins there.
-
-    Args:
-        train: questions that prove nothing.
-        modes: from the cheapest budget on.
+    often in training, on questions that prove nothing, are left out, so that testing begins there.
     """
     places = np.array([train.roles.index(role_of(mode)) for mode in modes])
     right = train.correct[:, 0, places].sum(axis=0)
     last = int(np.flatnonzero(right == right.max())[-1])
     return BestSinglePolicy(places[: last + 1].astype(np.float64))
-
-
-def _candidate() -> Candidate:
-    return Candidate(BEST_SINGLE, Variant(BEST_SINGLE.name, BEST_SINGLE.label, None))
-
-
-def _reference(kept: Bundle, certificate: Certificate, prove: QuestionPart) -> Bundle:
-    instead = fallback(kept, certificate, prove)
-    if isinstance(instead, NoFallback):
-        raise UnprovedError(f"{certificate.sentence()} {instead.why.capitalize()}.")
-    return instead

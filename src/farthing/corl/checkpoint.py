@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from farthing.corl.base import Mode
-from farthing.corl.pool import BUILT_IN, Pool, find
-from farthing.corl.prompt import Style
+from farthing.corl.pool import BUILT_IN, ControllerPool, find
+from farthing.corl.syntax import Style
 from farthing.errors import InputError
 from farthing.models.embedded import WEIGHTS
 from farthing.money import nano_from_usd
@@ -51,11 +51,7 @@ class Card(msgspec.Struct, frozen=True):
 
 
 def read_card(folder: Path) -> Card | None:
-    """Return the card of a controller's folder; None where the weights have none.
-
-    Raises:
-        InputError: there is no such folder, its training is not over, or its card cannot be read.
-    """
+    """Return the card of a controller's folder; None where the weights have none."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder of a controller; check the path")
     file = folder / CARD
@@ -72,40 +68,33 @@ def read_card(folder: Path) -> Card | None:
 
 
 @dataclass(frozen=True)
-class Found:
+class PoolController:
     """A controller in its pool."""
 
-    pool: Pool
+    pool: ControllerPool
     card: Card | None
 
 
-def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> Found:
-    """Return the pool that a controller plays in.
+def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> PoolController:
+    """Return the pool that a controller plays in: of this name, else the one it was trained in.
 
-    Args:
-        folder: of the controller; None: the pool's own, which for `two` and `four` ships.
-        name: of the pool; None: the one that the controller was trained in, else `four`.
-        weights: where the controllers lie that ship.
-
-    Raises:
-        InputError: there is no such folder or pool, or the pool lacks an expert that the controller
-            learned to call.
+    Without a folder it is the pool's own controller, which for `two` and `four` lies in `weights`.
     """
     if folder is None:
         own = weights / SHIPPED.format(name or DEFAULT)
         if not own.is_dir():
-            return Found(find(name or DEFAULT), None)
+            return PoolController(find(name or DEFAULT), None)
         folder = own
     card = read_card(folder)
     if card is None:
-        return Found(find(name or DEFAULT).speaking(folder), None)
+        return PoolController(find(name or DEFAULT).speaking(folder), None)
     pool = replace(_pool_with(card, folder, name), hooks=card.hooks)
     if card.pool == pool.name:
         pool = replace(pool, modes=card.modes, style=card.style, most_turns=card.most_turns)
-    return Found(pool.speaking(folder), card)
+    return PoolController(pool.speaking(folder), card)
 
 
-def _pool_with(card: Card, folder: Path, name: str | None) -> Pool:
+def _pool_with(card: Card, folder: Path, name: str | None) -> ControllerPool:
     """Return the pool of a name, or the card's own, with all experts that its controller knows."""
     if name is None and card.pool not in BUILT_IN and not Path(card.pool).is_file():
         raise InputError(
@@ -120,12 +109,8 @@ def _pool_with(card: Card, folder: Path, name: str | None) -> Pool:
     return pool
 
 
-def pool_to_train(name: str, folder: Path | None, style: Style | None) -> Pool:
-    """Return a pool with other weights to begin with, or another style, where these are given.
-
-    Raises:
-        InputError: there is no such pool or folder.
-    """
+def pool_to_train(name: str, folder: Path | None, style: Style | None) -> ControllerPool:
+    """Return a pool with other weights to begin with, or another style, where these are given."""
     pool = find(name)
     if folder is not None:
         if not folder.is_dir():
@@ -135,11 +120,7 @@ def pool_to_train(name: str, folder: Path | None, style: Style | None) -> Pool:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a folder that holds anything but a training that is under way.
-
-    Raises:
-        InputError: it does.
-    """
+    """Refuse a folder that holds anything but a training that is under way."""
     if (out / CARD).exists():
         raise InputError(f"{out}: holds a controller already; name another folder")
     if out.is_dir() and any(out.iterdir()) and not (out / TRAINING).is_dir():

@@ -21,20 +21,22 @@ from farthing.corl.base import (
     Mode,
     Segment,
 )
-from farthing.corl.prompt import Style, conversation, prompt
 from farthing.corl.syntax import (
-    Answer,
     Ask,
     Fault,
+    FinalAnswer,
     Malformed,
+    Style,
     Trouble,
+    conversation,
     message,
+    prompt,
     read,
     replied,
 )
 from farthing.errors import InputError
 from farthing.models.base import Message
-from farthing.tasks.templates import BUILT_IN, Prompts
+from farthing.tasks.templates import BUILT_IN, PromptTemplates
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,10 @@ class Rules:
     style: Style = "plain"
     most_turns: int = 4
     """M: how often the controller may write."""
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
 
     def __post_init__(self) -> None:
-        """Refuse no turn at all, and two experts of one name.
-
-        Raises:
-            InputError: it is so.
-        """
+        """Refuse no turn at all, and two experts of one name."""
         if self.most_turns < 1:
             raise InputError(f"the controller may write {self.most_turns} times; give 1 or more")
         if len(set(self.names)) < len(self.names):
@@ -65,7 +63,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Written:
+class ControllerTurn:
     """A controller's turn."""
 
     text: str
@@ -107,22 +105,15 @@ class Play:
 
     @property
     def asks(self) -> str:
-        """The question that the next call asks its expert.
-
-        Raises:
-            ValueError: no call is to be made.
-        """
+        """The question that the next call asks its expert."""
         if self.asked is None:
             raise ValueError("no call is to be made")
         return self.question if self.asked.question is None else self.asked.question
 
-    def wrote(self, written: Written) -> "Play":
+    def wrote(self, written: ControllerTurn) -> "Play":
         """Return the episode after a controller's turn.
 
         The last turn can only answer: a call whose reply nobody reads is not made.
-
-        Raises:
-            ValueError: it is not the controller's turn.
         """
         if self.over or self.asked is not None:
             raise ValueError("it is not the controller's turn")
@@ -135,7 +126,7 @@ class Play:
             turns=self.turns + 1,
             malformed=self.malformed + isinstance(move, Malformed),
         )
-        if isinstance(move, Answer):
+        if isinstance(move, FinalAnswer):
             return replace(after, answer=move.text, ended_by="answer")
         if after.turns == self.rules.most_turns:
             return replace(after, ended_by="turns")
@@ -144,14 +135,9 @@ class Play:
         return _told(after, move.fault, move.name)
 
     def heard(self, reply: str, call: MadeCall) -> "Play":
-        """Return the episode after the call that it asked for.
+        """Return the episode after the call that it asked for; a failed one is told as a message.
 
-        Args:
-            reply: what of the expert's reply the controller is shown; its tags are left out.
-            call: the call; one that failed is answered by a message.
-
-        Raises:
-            ValueError: no call was asked for.
+        The controller is shown `reply`, less its tags.
         """
         expert = self._expert()
         after = replace(self, calls=(*self.calls, call), asked=None)
@@ -161,11 +147,7 @@ class Play:
         return _with(after, shown) if shown else _told(after, "silent", expert)
 
     def refuse(self) -> "Play":
-        """Return the episode after a call that the hard budget does not allow.
-
-        Raises:
-            ValueError: no call was asked for.
-        """
+        """Return the episode after a call that the hard budget does not allow."""
         expert = self._expert()
         after = replace(self, asked=None, refused=self.refused + 1)
         return _told(after, "money", expert)
@@ -173,18 +155,12 @@ class Play:
     def stop(self, by: Ending, cost_nano: int = 0) -> "Play":
         """Return the episode at an end that the controller did not choose.
 
-        Args:
-            by: what ended it.
-            cost_nano: what a turn cost that came to nothing.
+        `cost_nano` is what a turn cost that came to nothing.
         """
         return replace(self, asked=None, ended_by=by, own_nano=self.own_nano + cost_nano)
 
     def episode(self) -> Episode:
-        """Return what came of it.
-
-        Raises:
-            ValueError: it has not ended.
-        """
+        """Return what came of it."""
         if self.ended_by is None:
             raise ValueError("the episode has not ended")
         return Episode(
@@ -211,9 +187,9 @@ def begin(rules: Rules, question: str, mode: Mode) -> Play:
     """Return an episode before its first turn; raises like `prompt.prompt`.
 
     >>> play = begin(Rules((Expert("small"),), "compact"), "a=4;a?", Mode("low", 0))
-    >>> play = play.wrote(Written("<call>small</call>"))
+    >>> play = play.wrote(ControllerTurn("<call>small</call>"))
     >>> play = play.heard("4", MadeCall(1, "small", play.asks, "4", cost_nano=7))
-    >>> episode = play.wrote(Written("<answer>4</answer>", cost_nano=1)).episode()
+    >>> episode = play.wrote(ControllerTurn("<answer>4</answer>", cost_nano=1)).episode()
     >>> [segment.text for segment in episode.segments]
     ['<call>small</call>', '<reply>4</reply>', '<answer>4</answer>']
     >>> episode.answer, episode.cost_nano, episode.over_budget

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.corl.base import Episode, Mode
-from farthing.corl.optimum import Outcome, best, outcome, rewards, simple_ways
-from farthing.corl.plan import Played
+from farthing.corl.optimum import PlanOutcome, best, outcome, rewards, simple_ways
+from farthing.corl.plan import PlayedPlans
 from farthing.corl.population import ALL, cells_of, every_plan, graded, recorded
-from farthing.corl.rollouts import Sampling, rollouts
-from farthing.corl.session import Opened
+from farthing.corl.rollouts import RolloutSampling, rollouts
+from farthing.corl.session import PoolSession
 from farthing.money import usd_from_nano
 from farthing.promises.figures import accuracy_difference, clopper_pearson
 from farthing.recommendation.significance import t_quantile
@@ -30,7 +30,7 @@ CHOOSING_SEED = 1_000_003
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A mean, and the ends of its 95 % interval."""
 
     value: float
@@ -46,13 +46,13 @@ class BestSingle:
     accuracy: float
     cost_usd: float
     """Of the expert's own calls."""
-    accuracy_difference: Estimate
+    accuracy_difference: IntervalEstimate
     """The controller's less the expert's."""
-    cost_difference_usd: Estimate
+    cost_difference_usd: IntervalEstimate
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellEvaluation:
     """A kind of question, such as chains of one length."""
 
     name: str
@@ -65,18 +65,18 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class InMode:
+class ModeEvaluation:
     """What came of all questions in one mode."""
 
     mode: Mode
-    accuracy: Estimate
-    cost_usd: Estimate
+    accuracy: IntervalEstimate
+    cost_usd: IntervalEstimate
     """A question, the controller's writing included."""
-    call_ratio: Estimate
+    call_ratio: IntervalEstimate
     """Share of the questions on which an expert was called."""
-    over_budget: Estimate
+    over_budget: IntervalEstimate
     """Share of the questions that cost more than B(mode)."""
-    reward: Estimate
+    reward: IntervalEstimate
     """Under the hard gate."""
     malformed: float
     """Share of the questions with a turn that could not be read."""
@@ -86,19 +86,19 @@ class InMode:
     """Calls that failed; each is charged at the most that it can cost."""
     dearest_usd: float
     """What the dearest question cost."""
-    best_plan: Outcome
+    best_plan: PlanOutcome
     """The best plan of each cell, chosen on other questions."""
-    hindsight: Outcome
+    hindsight: PlanOutcome
     """The best plan of each cell on these very questions: too good to be asked for."""
-    baselines: Mapping[str, Outcome]
+    baselines: Mapping[str, PlanOutcome]
     best_single: BestSingle
-    ahead: Mapping[str, Estimate]
+    ahead: Mapping[str, IntervalEstimate]
     """The controller's reward less that of the best plan, and of each baseline; paired."""
-    cells: tuple[Cell, ...]
+    cells: tuple[CellEvaluation, ...]
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ControllerEvaluation:
     """What a controller comes to."""
 
     pool: str
@@ -106,7 +106,7 @@ class Evaluation:
     seed: int
     hard_usd: float | None
     """What an episode could cost at most, whatever its mode."""
-    modes: tuple[InMode, ...]
+    modes: tuple[ModeEvaluation, ...]
 
 
 Watch = Callable[[int, int], None]
@@ -114,21 +114,16 @@ Watch = Callable[[int, int], None]
 
 
 def evaluate(
-    opened: Opened,
+    opened: PoolSession,
     n: int = 500,
     seed: int = 0,
     *,
     hard_nano: int | None = None,
     watch: Watch = lambda *_: None,
-) -> Evaluation:
-    """Play fresh questions in each mode.
+) -> ControllerEvaluation:
+    """Play n fresh questions of the part `test` in each mode.
 
-    Args:
-        opened: the pool, with the controller.
-        n: questions of the part `test`.
-        seed: draws them.
-        hard_nano: what an episode may cost at most, in nano-dollars; None: no such limit.
-        watch: is told how far it is.
+    `hard_nano` is what an episode may cost at most, in nano-dollars; None: no such limit.
     """
     steps = len(opened.modes) + 2
     questions = opened.pool.questions.sample("test", n, seed)
@@ -149,20 +144,20 @@ def evaluate(
         found.append(_in_mode(opened, questions, episodes, _Plans(cells, before, here)))
     watch(steps, steps)
     hard = None if hard_nano is None else usd_from_nano(hard_nano)
-    return Evaluation(opened.pool.name, len(questions), seed, hard, tuple(found))
+    return ControllerEvaluation(opened.pool.name, len(questions), seed, hard, tuple(found))
 
 
-def choosing(opened: Opened, cells: int) -> list[Question]:
+def choosing(opened: PoolSession, cells: int) -> list[Question]:
     """Return the questions on which plans are chosen: of the part `calibrate`."""
     return opened.pool.questions.sample("calibrate", EACH * cells, CHOOSING_SEED)
 
 
 def greedy(
-    opened: Opened, questions: Sequence[Question], mode: Mode, hard_nano: int | None = None
+    opened: PoolSession, questions: Sequence[Question], mode: Mode, hard_nano: int | None = None
 ) -> list[Episode]:
     """Return the controller's episodes where it takes the likeliest tokens."""
     asked = [(question.text, mode) for question in questions]
-    sampling = Sampling(temperature=0.0, hard_nano=hard_nano)
+    sampling = RolloutSampling(temperature=0.0, hard_nano=hard_nano)
     generator = np.random.default_rng(0)  # of seeds that nobody uses
     return rollouts(opened.voice, opened.rules, asked, opened.experts, generator, sampling)
 
@@ -170,15 +165,15 @@ def greedy(
 @dataclass(frozen=True)
 class _Plans:
     cells: tuple[str, ...]
-    before: Played
+    before: PlayedPlans
     """On other questions: plans are chosen there."""
-    here: Played
+    here: PlayedPlans
     """On the questions of the evaluation."""
 
 
 def _in_mode(
-    opened: Opened, questions: Sequence[Question], episodes: Sequence[Episode], plans: _Plans
-) -> InMode:
+    opened: PoolSession, questions: Sequence[Question], episodes: Sequence[Episode], plans: _Plans
+) -> ModeEvaluation:
     mode = episodes[0].mode
     budget = mode.budget_nano
     right = graded(opened, questions, episodes)
@@ -189,10 +184,10 @@ def _in_mode(
     ways = simple_ways(plans.here, budget, hops_of(plans.cells))
     earned = right & (cost <= budget)
 
-    def ahead(of: IntArray | FloatArray) -> Estimate:
+    def ahead(of: IntArray | FloatArray) -> IntervalEstimate:
         return mean(earned - rewards(plans.here, of, budget))
 
-    return InMode(
+    return ModeEvaluation(
         mode=mode,
         accuracy=share(right),
         cost_usd=mean(cost / 1e9),
@@ -221,7 +216,7 @@ def _best_single(plans: _Plans, right: BoolArray, cost_nano: IntArray) -> BestSi
         expert=here.names[k],
         accuracy=float(theirs.mean()),
         cost_usd=usd_from_nano(here.cost_nano[k].mean()),
-        accuracy_difference=Estimate(gained, low, high),
+        accuracy_difference=IntervalEstimate(gained, low, high),
         cost_difference_usd=mean((cost_nano - here.cost_nano[k]) / 1e9),
     )
 
@@ -231,14 +226,14 @@ def _cells(
     chosen: IntArray,
     budget_nano: int,
     played: tuple[BoolArray, BoolArray, IntArray],
-) -> tuple[Cell, ...]:
+) -> tuple[CellEvaluation, ...]:
     right, called, cost = played
     of, earned = plans.here.population.cell, plans.here.earned(budget_nano)
     found = []
     for at, name in enumerate(plans.cells):
         rows, plan = of == at, int(chosen[at])
         found.append(
-            Cell(
+            CellEvaluation(
                 name=name,
                 questions=int(rows.sum()),
                 accuracy=float(right[rows].mean()),
@@ -261,16 +256,16 @@ def hops_of(cells: Sequence[str]) -> IntArray | None:
     return np.array([int(end) for end in ends]) if all(map(str.isdecimal, ends)) else None
 
 
-def share(yes: BoolArray) -> Estimate:
+def share(yes: BoolArray) -> IntervalEstimate:
     """Return a share with its exact interval.
 
     >>> share(np.array([True, False, True, True])).value
     0.75
     """
-    return Estimate(float(yes.mean()), *clopper_pearson(int(yes.sum()), len(yes)))
+    return IntervalEstimate(float(yes.mean()), *clopper_pearson(int(yes.sum()), len(yes)))
 
 
-def mean(values: FloatArray, level: float = 0.95) -> Estimate:
+def mean(values: FloatArray, level: float = 0.95) -> IntervalEstimate:
     """Return a mean with Student's interval.
 
     >>> mean(np.array([1.0, 2.0, 3.0])).value
@@ -278,6 +273,6 @@ def mean(values: FloatArray, level: float = 0.95) -> Estimate:
     """
     middle, n = float(values.mean()), len(values)
     if n < 2:
-        return Estimate(middle, math.nan, math.nan)
+        return IntervalEstimate(middle, math.nan, math.nan)
     half = t_quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
-    return Estimate(middle, middle - half, middle + half)
+    return IntervalEstimate(middle, middle - half, middle + half)

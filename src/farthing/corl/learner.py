@@ -13,21 +13,20 @@ from typing import Any
 import numpy as np
 
 from farthing.corl.allocations import (
-    Allocation,
-    Prompts,
+    PromptBatch,
+    RolloutAllocation,
     Successes,
     allocated,
     even,
 )
 from farthing.corl.base import Episode, Mode
 from farthing.corl.episode import Rules
-from farthing.corl.experts import Experts
-from farthing.corl.rollouts import Sampler, Voice, rollouts
+from farthing.corl.rollouts import Experts, Sampler, Voice, rollouts
 from farthing.corl.trajectory import trajectory
-from farthing.lm.checkpoint import State
-from farthing.lm.masked_ppo import Batch, Figures, Learners, MaskedTrainer, Settings
+from farthing.lm.checkpoint import TrainingState
+from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
 from farthing.money import usd_from_nano
-from farthing.rl.collapse import Collapse, Curves, Limits, Prices, collapse
+from farthing.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
 from farthing.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
 from farthing.rl.rex import rex
 from farthing.tasks.base import Question, Task
@@ -38,7 +37,7 @@ EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingSchedule:
     """How long a controller learns."""
 
     updates: int = 80
@@ -54,7 +53,7 @@ Draw = Callable[[np.random.Generator], Question]
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingTask:
     """What is taught, to whom, by whom."""
 
     voice: Voice
@@ -66,8 +65,8 @@ class Lesson:
     """Gives a question with its gold answers."""
     reward: Reward = HARD_GATE
     sampler: Sampler = rollouts
-    allocation: Allocation = even
-    prices: Prices | None = None
+    allocation: RolloutAllocation = even
+    prices: CallPrices | None = None
     """So that a message about a collapse can say whether budgets and prices meet."""
 
 
@@ -102,7 +101,7 @@ class Update:
 
 
 @dataclass
-class Log:
+class TrainingLog:
     """How a training went."""
 
     updates: list[Update] = field(default_factory=list)
@@ -114,28 +113,20 @@ Watch = Callable[[Update], None]
 
 
 def learn(
-    lesson: Lesson,
-    course: Course,
+    lesson: TrainingTask,
+    course: TrainingSchedule,
     settings: Settings,
     *,
     seed: int,
     folder: Path | None = None,
     watch: Watch = lambda _: None,
-) -> Log:
-    """Train the lesson's controller in place; go on after a kill as if there was none.
+) -> TrainingLog:
+    """Train the task's controller in place; go on after a kill as if there was none.
 
-    Args:
-        lesson: what is taught.
-        course: how long.
-        settings: of PPO or GRPO.
-        seed: of questions, modes, samples and their order.
-        folder: keeps what is needed to go on; None keeps nothing.
-        watch: is told after each update.
-
-    Returns:
-        A line an update, and why it stopped early, if it did.
+    The seed draws questions, modes, samples and their order. `folder` keeps what is needed to go
+    on; None keeps nothing.
     """
-    training = _Training(lesson, course, settings, np.random.default_rng(seed))
+    training = _CorlTraining(lesson, course, settings, np.random.default_rng(seed))
     if folder is not None and folder.exists():
         training.restore(folder)
     saved = time.monotonic()
@@ -149,18 +140,22 @@ def learn(
     return training.log
 
 
-class _Training:
+class _CorlTraining:
     """A training under way."""
 
     def __init__(
-        self, lesson: Lesson, course: Course, settings: Settings, generator: np.random.Generator
+        self,
+        lesson: TrainingTask,
+        course: TrainingSchedule,
+        settings: Settings,
+        generator: np.random.Generator,
     ) -> None:
         self.lesson, self.course, self.generator = lesson, course, generator
         voice = lesson.voice
         learners = Learners.of(voice.network, settings, voice.hooks)
         self.trainer = MaskedTrainer(learners, settings)
-        self.state = State(self.trainer.modules, self.trainer.optimizers, generator)
-        self.log, self.recent, self.successes = Log(), RecentCosts(), Successes()
+        self.state = TrainingState(self.trainer.modules, self.trainer.optimizers, generator)
+        self.log, self.recent, self.successes = TrainingLog(), RecentCosts(), Successes()
         self.began = time.monotonic()
 
     def update(self) -> None:
@@ -199,7 +194,7 @@ class _Training:
     def restore(self, folder: Path) -> None:
         """Take over what was kept."""
         said = self.state.restore(folder)
-        self.log = Log([_update(one) for one in said["updates"]], said["stopped"])
+        self.log = TrainingLog([_update(one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
         self.successes = Successes(_pairs(said["successes"]), _pairs(said.get("sums", {})))
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
@@ -209,7 +204,7 @@ class _Training:
         questions = [self.lesson.draw(generator) for _ in range(course.prompts)]
         drawn = [modes[int(generator.integers(len(modes)))] for _ in questions]
         cells = list(map(_cell, questions, drawn))
-        known = Prompts(questions, self.successes.chance(cells), self.successes.length(cells))
+        known = PromptBatch(questions, self.successes.chance(cells), self.successes.length(cells))
         each = allocated(self.lesson.allocation, known, course.prompts * course.rollouts)
         groups = np.repeat(np.arange(course.prompts), each).tolist()
         return [(questions[at], drawn[at]) for at in groups], groups
@@ -225,7 +220,11 @@ class _Training:
         )
 
     def _note(
-        self, episodes: Sequence[Episode], found: Outcomes, reward: FloatArray, figures: Figures
+        self,
+        episodes: Sequence[Episode],
+        found: Outcomes,
+        reward: FloatArray,
+        figures: UpdateFigures,
     ) -> None:
         called = np.array([bool(one.calls) for one in episodes])
         before = self.log.updates[-1].tokens if self.log.updates else 0
@@ -245,13 +244,10 @@ class _Training:
                 by_mode=_by_mode(episodes, called, reward),
             )
         )
-        ended = self._collapsed()
-        self.log.stopped = ended.message if ended else ""
-
-    def _collapsed(self) -> Collapse | None:
         names = ("reward", "call_ratio", "entropy", "kl")
         curves = {n: np.array([getattr(one, n) for one in self.log.updates]) for n in names}
-        return collapse(Curves(**curves), self.lesson.prices, Limits())
+        ended = collapse(Curves(**curves), self.lesson.prices, CollapseLimits())
+        self.log.stopped = ended.message if ended else ""
 
 
 _LEAST = 1e-3
@@ -272,14 +268,14 @@ def _batch(
     groups: Sequence[int],
     voice: Voice,
     prior: FloatArray,
-) -> Batch:
+) -> EpisodeBatch:
     parts = []
     for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
         if one.response_logprobs is None:
             raise ValueError("the sampler gave no log-probabilities of what the controller wrote")
         known = one.response_logprobs
         parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
-    return Batch.of(parts, reward, groups, prior)
+    return EpisodeBatch.of(parts, reward, groups, prior)
 
 
 def _update(kept: Mapping[str, Any]) -> Update:

@@ -7,15 +7,15 @@ from hashlib import sha256
 from farthing.corl.base import Mode
 from farthing.corl.episode import Rules
 from farthing.corl.policy import ControllerPolicy
-from farthing.corl.pool import Pool
-from farthing.corl.runner import Controlled, Controller, Sampling
-from farthing.corl.transcript import check_readable
+from farthing.corl.pool import ControllerPool
+from farthing.corl.runner import Controlled, Controller, ControllerSampling
+from farthing.corl.session import check_readable
 from farthing.errors import InputError, ModelError
 from farthing.models.base import Message, Model, Prompt
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.local import LocalSettings
 from farthing.money import nano_from_usd
-from farthing.runtime.agents.plain import PlainAgent
+from farthing.runtime.agents.base import PlainAgent
 from farthing.tasks.base import Question
 
 
@@ -31,7 +31,7 @@ class Dearest:
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveAnswer:
     """What came of a question, and what the dearest expert had cost."""
 
     mode: Mode
@@ -42,27 +42,17 @@ class Live:
 
 
 def ask(
-    pool: Pool,
+    pool: ControllerPool,
     question: str,
     mode: str,
     *,
     budget_nano: int | None = None,
     known_usd: dict[str, float] | None = None,
-) -> Live:
-    """Have the pool's controller answer a question.
+) -> LiveAnswer:
+    """Have the pool's controller answer a question in a mode, by its name.
 
-    Args:
-        pool: with its controller.
-        question: what is asked.
-        mode: the name of one of the pool's modes.
-        budget_nano: the most that may be paid, in nano-dollars; None: no limit.
-        known_usd: what a call of each expert costs on average, where that is known.
-
-    Raises:
-        InputError: the question is empty or none of the pool's, a model cannot be opened, or the
-            controller cannot read its prompts.
-        UnknownNameError: there is no such mode.
-        UnpricedModelError: a model has no price.
+    At most `budget_nano` nano-dollars are paid; None: no limit. `known_usd` says what a call of
+    each expert costs on average, where that is known.
     """
     if not question.strip():
         raise InputError("the question is empty; give its text")
@@ -73,19 +63,19 @@ def ask(
     models = pool.models.open()
     named = Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)
 
-    async def play() -> Live:
+    async def play() -> LiveAnswer:
         try:
             controller = _controller(pool, rules, models)
             done = await controller.answer(named, chosen, budget_nano=budget_nano)
             dearest = await _dearest(pool, models, done, known_usd or {})
-            return Live(chosen, budget_nano, done, dearest)
+            return LiveAnswer(chosen, budget_nano, done, dearest)
         finally:
             await asyncio.gather(*(model.aclose() for model in models.values()))
 
     return asyncio.run(play())
 
 
-def _controller(pool: Pool, rules: Rules, models: dict[str, Model]) -> Controller:
+def _controller(pool: ControllerPool, rules: Rules, models: dict[str, Model]) -> Controller:
     task = pool.grader()
     return Controller(
         model=models[pool.controller],
@@ -94,13 +84,13 @@ def _controller(pool: Pool, rules: Rules, models: dict[str, Model]) -> Controlle
         ],
         rules=rules,
         task=task,
-        sampling=Sampling(pool.max_tokens),
+        sampling=ControllerSampling(pool.max_tokens),
         shown="answer" if pool.style == "compact" else "text",
     )
 
 
 async def _dearest(
-    pool: Pool, models: dict[str, Model], done: Controlled, known_usd: dict[str, float]
+    pool: ControllerPool, models: dict[str, Model], done: Controlled, known_usd: dict[str, float]
 ) -> Dearest:
     """Return what asking the dearest expert costs; one that runs here is asked, others are not."""
     prompt = Prompt((Message("user", done.episode.question),), max_tokens=pool.max_tokens)

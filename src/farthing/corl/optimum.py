@@ -12,16 +12,16 @@ from itertools import pairwise
 import numpy as np
 
 from farthing.corl.base import Mode
-from farthing.corl.plan import Plan, Played
+from farthing.corl.plan import ExpertPlan, PlayedPlans
 from farthing.errors import InputError
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import FloatArray, IntArray
 
 _TIE = 1e-12
 """Rewards that differ by no more are equal: they are sums in another order."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanOutcome:
     """What a way to choose plans comes to under a budget."""
 
     reward: float
@@ -38,7 +38,7 @@ class Outcome:
     """Share of the questions that cost more than the budget."""
 
 
-def best(played: Played, budget_nano: int) -> IntArray:
+def best(played: PlayedPlans, budget_nano: int) -> IntArray:
     """Return the plan that earns most in each cell, [D]; of equals the cheapest, then the first."""
     earned = played.earned(budget_nano)
     equal = earned >= earned.max(axis=0) - _TIE
@@ -47,18 +47,15 @@ def best(played: Played, budget_nano: int) -> IntArray:
     return found
 
 
-def outcome(played: Played, chosen: IntArray | FloatArray, budget_nano: int) -> Outcome:
-    """Return what choosing plans comes to.
+def outcome(played: PlayedPlans, chosen: IntArray | FloatArray, budget_nano: int) -> PlanOutcome:
+    """Return what choosing plans comes to under B(mode).
 
-    Args:
-        played: the plans on a population.
-        chosen: [D] a plan for each cell, or [P, D] with what probability each is taken.
-        budget_nano: B(mode).
+    `chosen` is a plan for each cell, [D], or with what probability each is taken, [P, D].
     """
     odds = np.eye(len(played.plans))[:, chosen] if chosen.ndim == 1 else chosen
     odds = odds * played.shares()
     cost, calls = played.cost_nano.astype(float), played.calls()
-    return Outcome(
+    return PlanOutcome(
         reward=float((played.earned(budget_nano) * odds).sum()),
         accuracy=float((played.means(played.right) * odds).sum()),
         cost_nano=float((played.means(cost) * odds).sum()),
@@ -68,7 +65,7 @@ def outcome(played: Played, chosen: IntArray | FloatArray, budget_nano: int) -> 
     )
 
 
-def rewards(played: Played, chosen: IntArray | FloatArray, budget_nano: int) -> FloatArray:
+def rewards(played: PlayedPlans, chosen: IntArray | FloatArray, budget_nano: int) -> FloatArray:
     """Return what choosing plans is expected to earn on each question, [N]; as in `outcome`."""
     odds = np.eye(len(played.plans))[:, chosen] if chosen.ndim == 1 else chosen
     earned = np.where(played.cost_nano <= budget_nano, played.right, 0.0)
@@ -77,22 +74,17 @@ def rewards(played: Played, chosen: IntArray | FloatArray, budget_nano: int) -> 
 
 
 def simple_ways(
-    played: Played, budget_nano: int, difficulty: IntArray | None = None
+    played: PlayedPlans, budget_nano: int, difficulty: IntArray | None = None
 ) -> dict[str, FloatArray]:
     """Return simple ways to choose: with what probability each takes a plan, [P, D].
 
     They are each model alone (`alone` is the controller), `random` among these, the expert that is
-    `always cheapest` and the one that is `always best`, and, where cells have a difficulty,
+    `always cheapest` and the one that is `always best`, and, where cells have a difficulty, [D],
     `threshold`: one model up to a difficulty and another above it, the best such rule of all.
-
-    Args:
-        played: plans, among them the controller alone and each expert alone.
-        budget_nano: B(mode).
-        difficulty: [D] of each cell.
     """
     names = played.population.names
-    at = [played.plans.index(Plan())]
-    at += [played.plans.index(Plan((k,))) for k in range(len(names))]
+    at = [played.plans.index(ExpertPlan())]
+    at += [played.plans.index(ExpertPlan((k,))) for k in range(len(names))]
     unit, cells = np.eye(len(played.plans)), np.ones(played.cells, dtype=int)
     found = {name: unit[:, plan * cells] for name, plan in zip(["alone", *names], at, strict=True)}
     found["random"] = np.stack(list(found.values())).mean(axis=0)
@@ -108,25 +100,25 @@ def simple_ways(
             for low in at
             for high in at
         ]
-        found["threshold"] = max(rules, key=lambda odds: _worth(played, odds, budget_nano))
+
+        def worth(odds: FloatArray) -> tuple[float, float]:
+            result = outcome(played, odds, budget_nano)
+            return result.reward, -result.cost_nano
+
+        found["threshold"] = max(rules, key=worth)
     return found
 
 
 def baselines(
-    played: Played, budget_nano: int, difficulty: IntArray | None = None
-) -> dict[str, Outcome]:
+    played: PlayedPlans, budget_nano: int, difficulty: IntArray | None = None
+) -> dict[str, PlanOutcome]:
     """Return what simple ways to choose come to; arguments as in `simple_ways`."""
     ways = simple_ways(played, budget_nano, difficulty)
     return {name: outcome(played, odds, budget_nano) for name, odds in ways.items()}
 
 
-def _worth(played: Played, odds: FloatArray, budget_nano: int) -> tuple[float, float]:
-    found = outcome(played, odds, budget_nano)
-    return found.reward, -found.cost_nano
-
-
 def modes_between(
-    played: Played,
+    played: PlayedPlans,
     names: Sequence[str] = ("low", "medium", "high"),
     steps: int = 200,
     most_over: float = 0.01,
@@ -144,11 +136,8 @@ def modes_between(
         steps: the most budgets to try.
         most_over: the largest share of the questions on which the best plan may cost more than the
             budget: where it is more, the budget lies amid the costs of a cell.
-
-    Raises:
-        InputError: there is no such row.
     """
-    alone = np.full(played.cells, played.plans.index(Plan()))
+    alone = np.full(played.cells, played.plans.index(ExpertPlan()))
     tried = [(nano, outcome(played, best(played, nano), nano)) for nano in _budgets(played, steps)]
     kept = [(nano, one) for nano, one in tried if one.over_budget <= most_over]
     if not kept:
@@ -156,7 +145,10 @@ def modes_between(
     budgets, found = (list(column) for column in zip(*kept, strict=True))
     reward = np.array([one.reward for one in found])
     base = [outcome(played, alone, nano).reward for nano in budgets]
-    gain = np.where(_rises(found), reward - reward[:, None], 0.0)
+    cost = np.array([one.cost_nano for one in found])
+    ratio = np.array([one.call_ratio for one in found])
+    rises = (cost > cost[:, None] + _TIE) & (ratio > ratio[:, None] + _TIE)  # [C, C]
+    gain = np.where(rises, reward - reward[:, None], 0.0)
     least = reward - np.array(base)
     back: list[IntArray] = []
     for _ in names[1:]:
@@ -174,15 +166,7 @@ def modes_between(
     return tuple(Mode(name, budgets[i]) for name, i in zip(names, reversed(row), strict=True))
 
 
-def _rises(found: Sequence[Outcome]) -> BoolArray:
-    """Return [C, C] whether both cost and call ratio rise from one outcome to another."""
-    cost = np.array([one.cost_nano for one in found])
-    ratio = np.array([one.call_ratio for one in found])
-    rises: BoolArray = (cost > cost[:, None] + _TIE) & (ratio > ratio[:, None] + _TIE)
-    return rises
-
-
-def _budgets(played: Played, steps: int) -> list[int]:
+def _budgets(played: PlayedPlans, steps: int) -> list[int]:
     costs = np.unique(played.cost_nano)
     if len(costs) > steps:
         costs = costs[np.linspace(0, len(costs) - 1, steps).round().astype(int)]

@@ -51,18 +51,14 @@ class Population:
     """Among so many, all equally likely, wrong answers are where only probabilities are known."""
 
     def __post_init__(self) -> None:
-        """Refuse a cell that nothing is known of.
-
-        Raises:
-            InputError: a cell below the largest has no question, or none that counts.
-        """
+        """Refuse a cell that nothing is known of."""
         known = np.bincount(self.cell, self.weight)
         if not len(known) or known.min() <= 0:
             raise InputError(f"cell {int(known.argmin()) if len(known) else 0} has no question")
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExpertPlan:
     """Whom to call, and whose answer to take."""
 
     asked: tuple[int, ...] = ()
@@ -73,7 +69,7 @@ class Plan:
     def named(self, names: Sequence[str]) -> str:
         """Say it in words.
 
-        >>> Plan((0, 2), "last").named(["small", "middle", "large"])
+        >>> ExpertPlan((0, 2), "last").named(["small", "middle", "large"])
         'small, then large'
         """
         if not self.asked:
@@ -83,11 +79,11 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedPlans:
     """All plans on a population."""
 
     population: Population
-    plans: tuple[Plan, ...]
+    plans: tuple[ExpertPlan, ...]
     right: FloatArray
     """[P, N] probability that the plan's answer is right."""
     cost_nano: IntArray
@@ -101,9 +97,8 @@ class Played:
     def means(self, values: FloatArray) -> FloatArray:
         """Return the weighted mean of [P, N] values over the questions of each cell, [P, D]."""
         of, weight = self.population.cell, self.population.weight
-        cells = of == np.arange(self.cells)[:, None]
-        shares = cells * weight / (cells * weight).sum(axis=1, keepdims=True)
-        means: FloatArray = values @ shares.T
+        sums = [np.bincount(of, weight * of_plan, self.cells) for of_plan in values]
+        means: FloatArray = np.stack(sums) / np.bincount(of, weight, self.cells)
         return means
 
     def shares(self) -> FloatArray:
@@ -121,28 +116,28 @@ class Played:
         return np.array([len(plan.asked) for plan in self.plans])
 
 
-def plans(experts: int, most_calls: int) -> tuple[Plan, ...]:
+def plans(experts: int, most_calls: int) -> tuple[ExpertPlan, ...]:
     """Return every plan that calls no expert twice; a majority is of three or more.
 
     >>> [plan.asked for plan in plans(2, 2)]
     [(), (0,), (1,), (0, 1), (1, 0)]
     """
-    found = [Plan()]
+    found = [ExpertPlan()]
     for length in range(1, most_calls + 1):
         orders = list(permutations(range(experts), length))
-        found += [Plan(order) for order in orders]
-        found += [Plan(order, "majority") for order in orders if length > 2]
+        found += [ExpertPlan(order) for order in orders]
+        found += [ExpertPlan(order, "majority") for order in orders if length > 2]
     return tuple(found)
 
 
-def play(population: Population, of: Sequence[Plan]) -> Played:
+def play(population: Population, of: Sequence[ExpertPlan]) -> PlayedPlans:
     """Return what plans give on a population."""
     right = [_right(population, plan) for plan in of]
     cost = [_cost_nano(population, plan) for plan in of]
-    return Played(population, tuple(of), np.stack(right), np.stack(cost))
+    return PlayedPlans(population, tuple(of), np.stack(right), np.stack(cost))
 
 
-def _right(population: Population, plan: Plan) -> FloatArray:
+def _right(population: Population, plan: ExpertPlan) -> FloatArray:
     if not plan.asked:
         return population.own_right
     right = population.right[list(plan.asked)]
@@ -180,7 +175,7 @@ def _winner(votes: IntArray) -> IntArray:
     return found
 
 
-def _cost_nano(population: Population, plan: Plan) -> IntArray:
+def _cost_nano(population: Population, plan: ExpertPlan) -> IntArray:
     if not plan.asked:
         return population.own_nano
     calls = population.cost_nano[list(plan.asked)].sum(axis=0)

@@ -1,4 +1,4 @@
-"""What ships of a controller beside its weights: its rules and its modes."""
+"""A controller: a language model that answers by itself, or calls others in free text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from farthing.corl.base import Expert, Mode
 from farthing.corl.episode import Play, Rules, begin
 from farthing.errors import UnknownNameError
+from farthing.methods.base import Method, Variant
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,7 @@ class ControllerPolicy:
     """From the cheapest."""
 
     def mode(self, name: str) -> Mode:
-        """Return a mode by its name.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-        """
+        """Return a mode by its name."""
         for mode in self.modes:
             if mode.name == name:
                 return mode
@@ -60,3 +57,19 @@ class ControllerPolicy:
         experts = tuple(Expert(name, price) for name, price in settings["experts"])
         rules = Rules(experts, settings["style"], settings["most_turns"])
         return cls(rules, tuple(Mode(name, nano) for name, nano in settings["modes"]))
+
+
+CORL = Method(
+    name="corl",
+    label="CORL",
+    meaning="A controller LLM that answers itself or calls experts in text, under a budget mode",
+    policy="farthing.corl.policy:ControllerPolicy",
+    paper="2511.02755",
+    action_spaces=("text",),
+    replayable=False,
+    extras=("lm",),
+    calibration="none",
+    variants=lambda _: [
+        Variant("corl", "CORL", None, "what experts reply depends on what it writes")
+    ],
+)

@@ -27,8 +27,8 @@ import msgspec
 from farthing import plugins
 from farthing.corl.base import Expert, Mode
 from farthing.corl.episode import Rules
-from farthing.corl.prompt import Style
-from farthing.corl.questions import Drawn, Listed
+from farthing.corl.questions import GeneratedQuestions, ListedQuestions
+from farthing.corl.syntax import Style
 from farthing.errors import ConfigError, InputError
 from farthing.models.config import ModelsConfig, models_from
 from farthing.models.embedded import WEIGHTS, EmbeddedSettings
@@ -45,13 +45,13 @@ from farthing.traces.trace_kind import CONTROLLER
 
 
 @dataclass(frozen=True)
-class Pool:
+class ControllerPool:
     """Who may be called by whom, about what, for how much."""
 
     name: str
     """`two`, `four`, or the file, from the root on."""
     task: str
-    questions: Drawn | Listed
+    questions: GeneratedQuestions | ListedQuestions
     models: ModelsConfig
     """The controller's section and the experts'."""
     modes: tuple[Mode, ...]
@@ -83,11 +83,7 @@ class Pool:
         return task
 
     def price(self, name: str) -> Price:
-        """Return what a model costs.
-
-        Raises:
-            UnpricedModelError: nothing says so.
-        """
+        """Return what a model costs."""
         settings = self.models.sections[name].settings
         price = settings.price(self.models.prices)
         if price is None:
@@ -95,22 +91,14 @@ class Pool:
         return price
 
     def weights(self) -> Path:
-        """Return the folder of the controller's weights.
-
-        Raises:
-            InputError: it runs elsewhere, or its weights are absent.
-        """
+        """Return the folder of the controller's weights."""
         found = Path(folder_of(self.weights_name()))
         if not any((found / file).is_file() for file in ("config.json", ADAPTER)):
             raise InputError(f"{found}: holds no weights of a controller; name another folder")
         return found
 
     def weights_name(self) -> str:
-        """Return what the controller's weights are called: a folder, or `smollm2`.
-
-        Raises:
-            InputError: it runs elsewhere.
-        """
+        """Return what the controller's weights are called: a folder, or `smollm2`."""
         settings = self.models.sections[self.controller].settings
         match settings:
             case EmbeddedSettings(model=name, folder=folder):
@@ -123,7 +111,7 @@ class Pool:
                     "name a folder of them, or a section of the provider local or embedded"
                 )
 
-    def speaking(self, folder: Path) -> "Pool":
+    def speaking(self, folder: Path) -> "ControllerPool":
         """Return the pool with other weights for its controller, at the same price."""
         before = self.models.sections[self.controller]
         settings = LocalSettings(model=before.settings.model, path=str(folder))
@@ -152,12 +140,8 @@ the questions on which an evaluation chooses plans."""
 NAMES = ("low", "medium", "high")
 
 
-def built_in(name: str, weights: Path = WEIGHTS) -> Pool:
-    """Return a pool that ships.
-
-    Args:
-        name: `two` or `four`.
-        weights: folder of the embedded models.
+def built_in(name: str, weights: Path = WEIGHTS) -> ControllerPool:
+    """Return a pool that ships, `two` or `four`; its models lie in a folder.
 
     >>> pool = built_in("two")
     >>> pool.experts, [mode.name for mode in pool.modes]
@@ -172,10 +156,10 @@ def built_in(name: str, weights: Path = WEIGHTS) -> Pool:
     recipes = tuple(Recipe(kind, length) for kind in kinds for length in hops)
     modes = tuple(map(Mode, NAMES, MODES[name]))
     models = models_from({"models": sections}, f"the pool {name}")
-    return Pool(name, "arithmetic", Drawn(recipes), models, modes)
+    return ControllerPool(name, "arithmetic", GeneratedQuestions(recipes), models, modes)
 
 
-def find(name: str) -> Pool:
+def find(name: str) -> ControllerPool:
     """Return a pool that ships, or that of a file; raises like `read_pool`."""
     if name in BUILT_IN:
         return built_in(name)
@@ -184,7 +168,7 @@ def find(name: str) -> Pool:
     return read_pool(Path(name))
 
 
-class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PoolSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The section `[pool]`."""
 
     task: str
@@ -195,18 +179,14 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] = 200
 
 
-def read_pool(file: Path) -> Pool:
-    """Read a pool from a TOML file; paths are relative to it.
-
-    Raises:
-        ConfigError: it cannot be read, or a field is missing, unknown or out of range.
-        InputError: its questions cannot be read.
-    """
+def read_pool(file: Path) -> ControllerPool:
+    """Read a pool from a TOML file; paths are relative to it."""
     tables, named = read_toml(file), str(file)
     known = {"pool", "modes", "models", "limits", "prices"}
     if unknown := sorted(tables.keys() - known):
-        raise ConfigError(named, unknown[0], f"there is no such section; use {_listed(known)}")
-    section = convert(tables.get("pool", {}), _Section, named, "pool")
+        sections = ", ".join(f"[{name}]" for name in sorted(known))
+        raise ConfigError(named, unknown[0], f"there is no such section; use {sections}")
+    section = convert(tables.get("pool", {}), _PoolSection, named, "pool")
     models = models_from(tables, named, file.absolute().parent)
     controller = section.controller
     if controller not in models.sections:
@@ -216,10 +196,10 @@ def read_pool(file: Path) -> Pool:
         replace(question, text=asked(question), choices=())
         for question in load_questions(section.task, file.parent / section.questions)
     ]
-    pool = Pool(
+    pool = ControllerPool(
         name=str(file.resolve()),
         task=section.task,
-        questions=Listed(tuple(questions)),
+        questions=ListedQuestions(tuple(questions)),
         models=models,
         modes=_modes(tables.get("modes", {}), named),
         controller=controller,
@@ -252,7 +232,3 @@ def _modes(table: object, file: str) -> tuple[Mode, ...]:
         raise ConfigError(file, "modes", "there is none; add for instance low = 0.0002")
     modes = tuple(Mode(name, nano_from_usd(usd)) for name, usd in budgets.items())
     return tuple(sorted(modes, key=lambda mode: mode.budget_nano))
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(f"[{name}]" for name in sorted(names))

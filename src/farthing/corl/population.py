@@ -9,14 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from farthing.corl.base import Episode, Mode
-from farthing.corl.experts import Reply
 from farthing.corl.hooks import no_calls
 from farthing.corl.optimum import modes_between
-from farthing.corl.plan import Played, Population, plans, play
-from farthing.corl.prompt import prompt
-from farthing.corl.rollouts import Sampling, rollouts
-from farthing.corl.session import Opened
-from farthing.corl.syntax import replied
+from farthing.corl.plan import PlayedPlans, Population, plans, play
+from farthing.corl.rollouts import ExpertReply, RolloutSampling, rollouts
+from farthing.corl.session import PoolSession
+from farthing.corl.syntax import prompt, replied
 from farthing.errors import InputError
 from farthing.models.base import Usage
 from farthing.tasks.base import Question
@@ -27,17 +25,11 @@ ALL = "all"
 
 
 def recorded(
-    opened: Opened, questions: Sequence[Question], cells: Sequence[str] | None = None
+    opened: PoolSession, questions: Sequence[Question], cells: Sequence[str] | None = None
 ) -> Population:
-    """Return what each expert, and the controller alone, gives on some questions.
+    """Return what each expert, and the controller alone, gives on questions with gold answers.
 
-    Args:
-        opened: the pool.
-        questions: with gold answers; their groups are the cells.
-        cells: the groups in order, each with a question; None: those that occur, sorted.
-
-    Raises:
-        InputError: an expert never replied.
+    The cells are their groups in order, each with a question; None: those that occur, sorted.
     """
     names = opened.rules.names
     calls = [(name, question.text) for name in names for question in questions]
@@ -60,7 +52,7 @@ def recorded(
     )
 
 
-def every_plan(opened: Opened, population: Population) -> Played:
+def every_plan(opened: PoolSession, population: Population) -> PlayedPlans:
     """Return what every plan gives that the controller has turns for."""
     most = min(opened.rules.most_turns - 1, len(population.names), MOST_CALLS)
     return play(population, plans(len(population.names), most))
@@ -70,28 +62,20 @@ MOST_CALLS = 3
 """Longer plans are not tried: with four experts there would be hundreds."""
 
 
-def chosen_modes(opened: Opened, questions: Sequence[Question]) -> tuple[Mode, ...]:
-    """Return budgets under which the best plans' cost and call ratio rise from mode to mode.
-
-    Raises:
-        InputError: there are none.
-    """
+def chosen_modes(opened: PoolSession, questions: Sequence[Question]) -> tuple[Mode, ...]:
+    """Return budgets under which the best plans' cost and call ratio rise from mode to mode."""
     played = every_plan(opened, recorded(opened, questions))
     return modes_between(played, [mode.name for mode in opened.modes])
 
 
-def check_replies(names: Sequence[str], by_expert: Sequence[Sequence[Reply]]) -> None:
-    """Refuse an expert that failed on every question.
-
-    Raises:
-        InputError: one did.
-    """
+def check_replies(names: Sequence[str], by_expert: Sequence[Sequence[ExpertReply]]) -> None:
+    """Refuse an expert that failed on every question."""
     for name, replies in zip(names, by_expert, strict=True):
         if all(reply.error for reply in replies):
             raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
 
 
-def alone(opened: Opened, questions: Sequence[Question]) -> list[Episode]:
+def alone(opened: PoolSession, questions: Sequence[Question]) -> list[Episode]:
     """Return the controller's episodes where it may not call, under the cheapest mode.
 
     What a call begins with, and an answer does not, is forbidden. Where that is several tokens, a
@@ -103,11 +87,13 @@ def alone(opened: Opened, questions: Sequence[Question]) -> list[Episode]:
     voice = replace(voice, hooks=(*voice.hooks, no_calls(voice)))
     asked = [(question.text, mode) for question in questions]
     generator = np.random.default_rng(0)  # of nothing: the likeliest tokens are taken
-    sampling = Sampling(temperature=0.0)
+    sampling = RolloutSampling(temperature=0.0)
     return rollouts(voice, rules, asked, opened.experts, generator, sampling)
 
 
-def graded(opened: Opened, questions: Sequence[Question], episodes: Sequence[Episode]) -> BoolArray:
+def graded(
+    opened: PoolSession, questions: Sequence[Question], episodes: Sequence[Episode]
+) -> BoolArray:
     """Return whether each episode's answer is right, [N]."""
     pairs = zip(questions, episodes, strict=True)
     return np.array([opened.task.grade(episode.answer, one.gold) for one, episode in pairs])
@@ -126,16 +112,18 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
     return np.array([places[question.group or ALL] for question in questions])
 
 
-def _right(opened: Opened, questions: Sequence[Question], replies: Sequence[Reply]) -> list[bool]:
+def _right(
+    opened: PoolSession, questions: Sequence[Question], replies: Sequence[ExpertReply]
+) -> list[bool]:
     pairs = zip(questions, replies, strict=True)
     return [not r.error and opened.task.grade(r.text, one.gold) for one, r in pairs]
 
 
-def _answers(opened: Opened, by_expert: Sequence[Sequence[Reply]]) -> IntArray:
+def _answers(opened: PoolSession, by_expert: Sequence[Sequence[ExpertReply]]) -> IntArray:
     """Return which answer each expert gave, [K, N]; equal answers have equal numbers."""
     numbers: dict[str, int] = {}
 
-    def number(reply: Reply) -> int:
+    def number(reply: ExpertReply) -> int:
         text = "" if reply.error else opened.task.normalise(reply.text)
         return numbers.setdefault(text, len(numbers)) if text else -1
 
@@ -143,20 +131,21 @@ def _answers(opened: Opened, by_expert: Sequence[Sequence[Reply]]) -> IntArray:
 
 
 def _writing(
-    opened: Opened, questions: Sequence[Question], by_expert: Sequence[Sequence[Reply]]
+    opened: PoolSession, questions: Sequence[Question], by_expert: Sequence[Sequence[ExpertReply]]
 ) -> tuple[IntArray, IntArray]:
     """Return what a call, and an answer after one, cost the controller's writing, [N] each.
 
     It writes what it mostly writes before a call, the call, and then the answer; of the experts'
     replies the middle one counts.
     """
-    voice, names = opened.voice, opened.rules.names
-    called = max(len(voice.encode(f"<call>{name}</call>")) for name in names)
+    voice, rules = opened.voice, opened.rules
+    called = max(len(voice.encode(f"<call>{name}</call>")) for name in rules.names)
     called += _thought(opened, questions)
     between = len(voice.encode(voice.layout.before_reply + voice.layout.after_reply))
     calling, passing = [], []
     for question, *replies in zip(questions, *by_expert, strict=True):
-        begun = _length(opened, question)
+        asked = prompt(rules.style, opened.modes[-1], rules.experts, question.text, rules.prompts)
+        begun = len(voice.encode(voice.layout.begin(asked)))
         texts = [opened.task.normalise(reply.text) for reply in replies]
         said = _middle([len(voice.encode(replied(reply.text))) for reply in replies])
         wrote = _middle([len(voice.encode(f"<answer>{text}</answer>")) for text in texts])
@@ -166,7 +155,7 @@ def _writing(
     return np.array(calling), np.array(passing)
 
 
-def _thought(opened: Opened, questions: Sequence[Question]) -> int:
+def _thought(opened: PoolSession, questions: Sequence[Question]) -> int:
     """Return how many tokens the controller mostly writes before a call; 0 where it never calls."""
     asked = [(question.text, opened.modes[0]) for question in questions]
     generator = np.random.default_rng(0)
@@ -181,9 +170,3 @@ def _thought(opened: Opened, questions: Sequence[Question]) -> int:
 
 def _middle(lengths: Sequence[int]) -> int:
     return sorted(lengths)[(len(lengths) - 1) // 2]
-
-
-def _length(opened: Opened, question: Question) -> int:
-    rules, voice = opened.rules, opened.voice
-    said = prompt(rules.style, opened.modes[-1], rules.experts, question.text, rules.prompts)
-    return len(voice.encode(voice.layout.begin(said)))

@@ -21,7 +21,7 @@ def _asked(question: Question) -> _Asked:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class GeneratedQuestions:
     """Chains of arithmetic, as many as wanted."""
 
     recipes: tuple[Recipe, ...]
@@ -30,11 +30,7 @@ class Drawn:
     """None of others: what is drawn can be read."""
 
     def check(self, text: str) -> None:
-        """Refuse what is no such question: the networks leave out symbols that they do not know.
-
-        Raises:
-            InputError: it is none; the message says why.
-        """
+        """Refuse what is no such question: the networks leave out symbols that they do not know."""
         solve(text)
 
     def draw(self, part: Part, generator: np.random.Generator) -> Question:
@@ -50,7 +46,8 @@ class Drawn:
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
         """Return n questions of a part, no two alike: any prefix is mixed as the recipes are.
 
-        >>> some = Drawn((Recipe("sums", 1), Recipe("sums", 2))).sample("test", 4, seed=0)
+        >>> sums = GeneratedQuestions((Recipe("sums", 1), Recipe("sums", 2)))
+        >>> some = sums.sample("test", 4, seed=0)
         >>> sorted(question.group for question in some)
         ['sums-1', 'sums-1', 'sums-2', 'sums-2']
         """
@@ -68,7 +65,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedQuestions:
     """Questions of a file. Where it names no part, four of five train.
 
     Those that ask the same are in one part; one that names none follows.
@@ -77,11 +74,7 @@ class Listed:
     questions: tuple[Question, ...]
 
     def __post_init__(self) -> None:
-        """Refuse parts that part questions which ask the same.
-
-        Raises:
-            InputError: as said.
-        """
+        """Refuse parts that part questions which ask the same."""
         marked: dict[_Asked, Question] = {}
         for one in self.questions:
             first = marked.setdefault(_asked(one), one) if one.split else one
@@ -105,11 +98,7 @@ class Listed:
         return some[int(generator.integers(len(some)))]
 
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
-        """Return n questions of a part, or all that there are.
-
-        Raises:
-            InputError: there is none of that part.
-        """
+        """Return n questions of a part, or all that there are."""
         some = self._of(part)
         order = np.random.default_rng(seed).permutation(len(some))
         return [some[at] for at in order[:n]]

@@ -1,20 +1,105 @@
-"""Many episodes at once, sampled from a network that is being trained."""
+"""Many episodes at once, sampled from a network in training that calls frozen experts."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from farthing.corl.base import Episode, MadeCall, Mode
-from farthing.corl.episode import Play, Rules, Written, begin
-from farthing.corl.experts import Experts, Reply
+from farthing.corl.episode import ControllerTurn, Play, Rules, begin
 from farthing.corl.syntax import STOPS, closed
 from farthing.corl.trajectory import PLAIN, Decode, Encode, Layout
-from farthing.models.base import Usage
-from farthing.models.generation import Generated, Hook, Row, generate
+from farthing.errors import ModelError
+from farthing.models.base import Message, Model, Prompt, Usage
+from farthing.models.generation import Generated, GenerationRow, Hook, generate
 from farthing.models.local import finished
 from farthing.models.prices import FREE, Price
+
+
+@dataclass(frozen=True)
+class ExpertReply:
+    """What came of a call."""
+
+    text: str
+    cost_nano: int
+    usage: Usage | None = None
+    error: str = ""
+
+
+class Experts(Protocol):
+    """Whoever replies to calls."""
+
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
+        """Return the reply to each (expert, question)."""
+        ...
+
+    def largest_nano(self, expert: str, question: str) -> int:
+        """Return the most that a call can cost, in nano-dollars."""
+        ...
+
+
+@dataclass
+class FrozenExperts:
+    """Models that always reply the same, as they take the likeliest tokens: each is asked once.
+
+    A call costs what it costs whenever it is made, whether the reply was known or not. They are
+    asked in an event loop of their own; `with` closes it, and them.
+    """
+
+    models: Mapping[str, Model]
+    max_tokens: int = 256
+    shown: Callable[[str], str] = str
+    """What of a reply the controller is shown."""
+    together: int = 256
+    """Most calls that are under way at once."""
+    _known: dict[tuple[str, str], ExpertReply] = field(default_factory=dict)
+    _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the models' connections and the loop; nobody can be asked any more."""
+        self._runner.run(self._close())
+        self._runner.close()
+
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
+        """Return the reply to each (expert, question); a failed call is a reply with an error."""
+        unknown = [call for call in dict.fromkeys(calls) if call not in self._known]
+        if unknown:
+            self._known |= zip(unknown, self._runner.run(self._all(unknown)), strict=True)
+        return [self._known[call] for call in calls]
+
+    def largest_nano(self, expert: str, question: str) -> int:
+        """Return the most that a call can cost, in nano-dollars."""
+        return self.models[expert].largest_cost_nano(self._prompt(question))
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(model.aclose() for model in self.models.values()))
+
+    async def _all(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
+        places = asyncio.Semaphore(self.together)
+
+        async def one(expert: str, question: str) -> ExpertReply:
+            async with places:
+                return await self._one(expert, question)
+
+        return await asyncio.gather(*(one(*call) for call in calls))
+
+    async def _one(self, expert: str, question: str) -> ExpertReply:
+        prompt = self._prompt(question)
+        try:
+            done = await self.models[expert].complete(prompt)
+        except ModelError as error:
+            cost = self.models[expert].largest_cost_nano(prompt)
+            return ExpertReply("", cost, error=str(error))
+        return ExpertReply(self.shown(done.text), done.cost_nano or 0, done.usage)
+
+    def _prompt(self, question: str) -> Prompt:
+        return Prompt((Message("user", question),), max_tokens=self.max_tokens)
 
 
 @dataclass(frozen=True)
@@ -43,7 +128,7 @@ class Voice:
         """Return the most that a turn can cost whose context has so many tokens."""
         return self.price.largest_nano(Usage(read, self.max_tokens), 0.0)
 
-    def written(self, read: int, done: Generated) -> Written:
+    def written(self, read: int, done: Generated) -> ControllerTurn:
         """Return a turn: `read` tokens were its context.
 
         Its text is what a live model's would be: one that ends within a tag has closed it.
@@ -52,11 +137,11 @@ class Voice:
         usage = Usage(read, len(done.ids))
         cost = self.price.cost_nano(usage, 0.0)
         text = closed(*finished(self.decode(kept), done.reason, STOPS))
-        return Written(text, cost, done.ids, done.logprobs)
+        return ControllerTurn(text, cost, done.ids, done.logprobs)
 
 
 @dataclass(frozen=True)
-class Sampling:
+class RolloutSampling:
     """How episodes are drawn."""
 
     temperature: float = 1.0
@@ -84,19 +169,13 @@ def rollouts(
     asked: Sequence[Asked],
     experts: Experts,
     generator: np.random.Generator,
-    sampling: Sampling | None = None,
+    sampling: RolloutSampling | None = None,
 ) -> list[Episode]:
     """Play one episode for each question and mode, and return them in their order.
 
-    Args:
-        voice: the controller.
-        rules: of all episodes.
-        asked: questions, and their modes.
-        experts: whom it calls.
-        generator: draws a seed for each turn.
-        sampling: how tokens are drawn; None: at temperature 1.
+    The generator draws a seed for each turn; without `sampling` tokens are drawn at temperature 1.
     """
-    sampling = sampling or Sampling()
+    sampling = sampling or RolloutSampling()
     plays = [begin(rules, question, mode) for question, mode in asked]
     while going := [at for at, play in enumerate(plays) if not play.over]:
         for start in range(0, len(going), sampling.together):
@@ -112,26 +191,20 @@ def _turn(
     plays: Sequence[Play],
     experts: Experts,
     generator: np.random.Generator,
-    sampling: Sampling,
+    sampling: RolloutSampling,
 ) -> list[Play]:
     after = [_unpaid(voice, play, sampling.hard_nano) for play in plays]
     going = [at for at, play in enumerate(after) if not play.over]
     contexts = [voice.ids(after[at]) for at in going]
     seeds = generator.integers(2**62, size=len(plays))[going].tolist()
+    most, heat = voice.max_tokens, sampling.temperature
     rows = [
-        Row(
-            ids,
-            voice.max_tokens,
-            sampling.temperature,
-            seed=seed,
-            ends=voice.ends,
-            stop=_stop(voice),
-        )
+        GenerationRow(ids, most, heat, seed=seed, ends=voice.ends, stop=_stop(voice))
         for ids, seed in zip(contexts, seeds, strict=True)
     ]
     done = generate(voice.network, rows, voice.hooks)
-    for at, ids, one in zip(going, contexts, done, strict=True):
-        after[at] = after[at].wrote(voice.written(len(ids), one))
+    for at, ids, generated in zip(going, contexts, done, strict=True):
+        after[at] = after[at].wrote(voice.written(len(ids), generated))
     return _replied(after, experts, sampling.hard_nano)
 
 
@@ -161,7 +234,7 @@ def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> 
     return after
 
 
-def heard(play: Play, expert: str, reply: Reply) -> Play:
+def heard(play: Play, expert: str, reply: ExpertReply) -> Play:
     """Return an episode after the reply of the expert that it called."""
     made = MadeCall(
         play.turns, expert, play.asks, reply.text, reply.cost_nano, reply.usage, reply.error

@@ -11,17 +11,16 @@ from typing import Literal
 
 from msgspec import structs
 
-from farthing.budgets.memory_ledger import MemoryLedger
+from farthing.budgets.ledger import MemoryLedger
 from farthing.corl.base import Episode, MadeCall, Mode
-from farthing.corl.episode import Play, Rules, Written, begin
-from farthing.corl.syntax import STOPS, Answer, closed, read
+from farthing.corl.episode import ControllerTurn, Play, Rules, begin
+from farthing.corl.syntax import STOPS, FinalAnswer, closed, read
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import MAX_TOKENS, Model, Prompt, Usage
 from farthing.money import usd_from_nano
-from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
-from farthing.runtime.cost_bound import cost_bound
+from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
 from farthing.runtime.meter import CALLED, Meter, QuestionBudget
-from farthing.runtime.protocol import trace_of
+from farthing.runtime.protocol import cost_bound, trace_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.templates import asked
 from farthing.traces.base import Call, CallError, Trace
@@ -38,7 +37,7 @@ Shown = Literal["text", "answer"]
 
 
 @dataclass(frozen=True)
-class Sampling:
+class ControllerSampling:
     """How a controller writes."""
 
     max_tokens: int = MAX_TOKENS
@@ -47,7 +46,7 @@ class Sampling:
     top_p: float = 1.0
 
 
-GREEDY = Sampling()
+GREEDY = ControllerSampling()
 """The likeliest token, always."""
 
 
@@ -74,16 +73,11 @@ class Controller:
     task: Task
     meter: Meter = field(default_factory=Meter)
     """Pays for every try; with a journal, nothing is paid twice."""
-    sampling: Sampling = GREEDY
+    sampling: ControllerSampling = GREEDY
     shown: Shown = "text"
 
     def __post_init__(self) -> None:
-        """Refuse experts that are not those of the rules, before anything is paid.
-
-        Raises:
-            InputError: they are others.
-            UnpricedModelError: a model has no price, so nobody could say what was spent.
-        """
+        """Refuse experts that are not those of the rules, before anything is paid."""
         for model in (self.model, *(agent.model for agent in self.experts)):
             model.largest_cost_nano(Prompt(()))
         ours = [agent.role for agent in self.experts]
@@ -118,11 +112,11 @@ class Controller:
         cap = NO_LIMIT if budget_nano is None else budget_nano
         budget = QuestionBudget(MemoryLedger(cap, *CALLED))
         play = begin(self.rules, asked(question), mode)
-        return await _Answering(self, question, budget, play, seed).finish()
+        return await _EpisodeRun(self, question, budget, play, seed).finish()
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _TurnWriter:
     """The controller, as the agent of one turn."""
 
     model: Model
@@ -133,15 +127,15 @@ class _Writer:
     async def act(self, turn: Turn, client: Client) -> Call:
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, _: Turn, client: CountingClient) -> Said:
+    async def _speak(self, _: Turn, client: CountingClient) -> AgentReply:
         completion = await client.ask(self.model, self.prompt)
         text = closed(completion.text, completion.finish)
         move = read(text, self.experts)
-        return Said(text, move.text if isinstance(move, Answer) else None)
+        return AgentReply(text, move.text if isinstance(move, FinalAnswer) else None)
 
 
 @dataclass
-class _Answering:
+class _EpisodeRun:
     """One question under way."""
 
     controller: Controller
@@ -158,8 +152,10 @@ class _Answering:
             self.play = await self._write()
             if self.play.asked is not None:
                 self.play = await self._call()
-        episode = self.play.episode()
-        return Controlled(episode, self._trace(episode), self.why)
+        episode, controller = self.play.episode(), self.controller
+        truncated = episode.turns < controller.rules.most_turns
+        trace = trace_of(self.question, controller.task, self.calls, truncated=truncated)
+        return Controlled(episode, trace, self.why)
 
     async def _write(self) -> Play:
         """Have the controller write its next turn."""
@@ -173,11 +169,11 @@ class _Answering:
             stop=STOPS,
             seed=self.seed,
         )
-        writer = _Writer(controller.model, prompt, controller.rules.names)
+        writer = _TurnWriter(controller.model, prompt, controller.rules.names)
         largest = controller.model.largest_cost_nano(prompt)
         call, cost = await self._made(writer, self.question, play.turns + 1, largest)
         if call.error is None:
-            after = play.wrote(Written(call.text or "", cost))
+            after = play.wrote(ControllerTurn(call.text or "", cost))
             self._keep(call, malformed=after.malformed > play.malformed)
             return after
         self.why = call.error.message
@@ -242,15 +238,6 @@ class _Answering:
     def _expert(self) -> Agent:
         name = self.play.asked.expert if self.play.asked else ""
         return next(agent for agent in self.controller.experts if agent.role == name)
-
-    def _trace(self, episode: Episode) -> Trace:
-        most_turns = self.controller.rules.most_turns
-        return trace_of(
-            self.question,
-            self.controller.task,
-            self.calls,
-            truncated=episode.turns < most_turns,
-        )
 
 
 def _made_call(call: Call, question: str, cost_nano: int) -> MadeCall:

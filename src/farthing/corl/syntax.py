@@ -1,4 +1,4 @@
-"""How a controller speaks: free thought, then one call or one answer.
+"""How a controller is told what to do, and how it speaks: free thought, then a call or an answer.
 
     <call>NAME</call>              asks an expert the episode's own question
     <call>NAME: QUESTION</call>    asks it a question of the controller's
@@ -9,14 +9,24 @@
 Two parsers read a call: f says which expert, g what it is asked (CORL, arXiv 2511.02755). They are
 total: whatever a controller writes is a call, an answer, or a fault that is named. What an expert
 replies is stripped of tags, so that nothing in it can be read as the controller's.
+
+A prompt names the mode, its budget, the experts with their prices, and the question. `compact` is
+for embedded controllers, which learned what a mode means: the mode's word, a colon and the
+question. `plain` says all of it in English, and forbids nothing. `forbidding` asks to avoid calls:
+it shows that such a prompt keeps a controller from ever finding out what calls are worth.
 """
 
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from farthing.models.base import Finish
+from farthing.corl.base import Expert, Mode, Segment
+from farthing.errors import InputError
+from farthing.models.base import Finish, Message
+from farthing.money import dollars
+from farthing.tasks.templates import BUILT_IN, PromptTemplates
+from farthing.traces.trace_kind import CONTROLLER
 
 STOPS = ("</call>", "</answer>")
 """Where a controller's turn ends."""
@@ -43,7 +53,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FinalAnswer:
     """The end of the episode."""
 
     text: str
@@ -58,18 +68,14 @@ class Malformed:
     """The expert that there is not."""
 
 
-Move = Ask | Answer | Malformed
+Move = Ask | FinalAnswer | Malformed
 
 
 def read(text: str, experts: Collection[str]) -> Move:
-    """Read a controller's turn; never raises.
-
-    Args:
-        text: what it wrote, its closing tag included.
-        experts: whom it may call.
+    """Read what a controller wrote in a turn, its closing tag included; never raises.
 
     >>> read("b is 4, so <answer>1</answer>", ["small"])
-    Answer(text='1')
+    FinalAnswer(text='1')
     >>> read("hard. <call>small: a=4;a?</call>", ["small"])
     Ask(expert='small', question='a=4;a?')
     >>> read("<call>large</call>", ["small"])
@@ -83,7 +89,7 @@ def read(text: str, experts: Collection[str]) -> Move:
     if not inside:
         return Malformed("empty")
     if tags[0] == "<answer>":
-        return Answer(inside)
+        return FinalAnswer(inside)
     expert = expert_of(inside, experts)
     if expert is None:
         return Malformed("unknown", inside.partition(":")[0].strip())
@@ -152,13 +158,9 @@ def replied(text: str) -> str:
 
 
 def message(why: Fault | Trouble, name: str, experts: Sequence[str], *, brief: bool) -> str:
-    """Return what the environment says instead of a reply.
+    """Return what the environment says instead of a reply; in one word where it is to be brief.
 
-    Args:
-        why: what is wrong.
-        name: the expert that was called, where one was.
-        experts: whom the controller may call.
-        brief: in one word, for models of few symbols.
+    The name is of the expert that was called, where one was; a model of few symbols reads one word.
 
     >>> message("unknown", "tiny", ["small", "large"], brief=False)
     '<reply>!There is no expert tiny; there are small, large.</reply>'
@@ -195,3 +197,51 @@ def _fault(tags: Sequence[str]) -> Fault | None:
         return "two"
     closing = tags[0].replace("<", "</")
     return None if list(tags[1:]) == [closing] else "unclosed"
+
+
+Style = Literal["compact", "plain", "forbidding"]
+STYLES: tuple[Style, ...] = get_args(Style)
+
+
+def prompt(
+    style: Style,
+    mode: Mode,
+    experts: Sequence[Expert],
+    question: str,
+    prompts: PromptTemplates = BUILT_IN,
+) -> tuple[Message, ...]:
+    """Return the messages that begin an episode.
+
+    The texts of `plain` (`controller`) and `forbidding` (`controller-forbidding`) are `prompts`;
+    the question has its choices in it.
+
+    >>> [one] = prompt("compact", Mode("low", 0), (), "c=b*7+2;a=4;b=a*3+5;c?")
+    >>> one.content
+    'low:c=b*7+2;a=4;b=a*3+5;c?'
+    """
+    if style not in STYLES:
+        raise InputError(f"the style is '{style}'; give one of {', '.join(STYLES)}")
+    if style == "compact":
+        return (Message("user", f"{mode.name}:{question}"),)
+    name = CONTROLLER if style == "plain" else f"{CONTROLLER}-forbidding"
+    lines = [f"- {expert.name}: {expert.price or 'price unknown'}" for expert in experts]
+    return prompts[name].fill(
+        {"question": question},
+        {
+            "mode": mode.name,
+            "budget": dollars(mode.budget_nano),
+            "experts": "\n".join(lines) or "- none",
+        },
+    )
+
+
+def conversation(begun: Sequence[Message], segments: Sequence[Segment]) -> tuple[Message, ...]:
+    """Return what the controller is sent: the prompt, and what was written since.
+
+    An embedded model reads the messages as one text, without anything between them.
+    """
+    said = (
+        Message("assistant" if segment.author == "controller" else "user", segment.text)
+        for segment in segments
+    )
+    return (*begun, *said)

@@ -11,9 +11,9 @@ from msgspec import structs
 
 from farthing.corl.base import Episode, Mode
 from farthing.corl.evaluation import greedy
-from farthing.corl.experts import Reply
 from farthing.corl.population import alone, check_replies
-from farthing.corl.session import Opened
+from farthing.corl.rollouts import ExpertReply
+from farthing.corl.session import PoolSession
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question, Task
 from farthing.traces.arrays import TraceArrays
@@ -37,12 +37,10 @@ def role_of(mode: Mode) -> str:
     return f"{CONTROLLER}-{mode.name}"
 
 
-def experts_of(opened: Opened, questions: Sequence[Question], names: Sequence[str]) -> list[Column]:
-    """Return what experts reply, a column each.
-
-    Raises:
-        InputError: an expert never replied.
-    """
+def experts_of(
+    opened: PoolSession, questions: Sequence[Question], names: Sequence[str]
+) -> list[Column]:
+    """Return what experts reply, a column each."""
     found: list[Column] = []
     for name in names:
         replies = opened.experts.ask([(name, question.text) for question in questions])
@@ -52,7 +50,9 @@ def experts_of(opened: Opened, questions: Sequence[Question], names: Sequence[st
     return found
 
 
-def modes_of(opened: Opened, questions: Sequence[Question], modes: Sequence[Mode]) -> list[Column]:
+def modes_of(
+    opened: PoolSession, questions: Sequence[Question], modes: Sequence[Mode]
+) -> list[Column]:
     """Return what the controller's episodes come to, a column a mode; the likeliest tokens."""
     return [
         [_played(role_of(mode), one, opened) for one in greedy(opened, questions, mode)]
@@ -60,13 +60,13 @@ def modes_of(opened: Opened, questions: Sequence[Question], modes: Sequence[Mode
     ]
 
 
-def alone_of(opened: Opened, questions: Sequence[Question]) -> Column:
+def alone_of(opened: PoolSession, questions: Sequence[Question]) -> Column:
     """Return what the controller answers where it may not call."""
     return [_played(ALONE, episode, opened) for episode in alone(opened, questions)]
 
 
 def traces_of(
-    opened: Opened, questions: Sequence[Question], part: SplitName, columns: Sequence[Column]
+    opened: PoolSession, questions: Sequence[Question], part: SplitName, columns: Sequence[Column]
 ) -> list[Trace]:
     """Return questions of a part as traces of a pool, with a call of each column."""
     rows = zip(questions, zip(*columns, strict=True), strict=True)
@@ -99,7 +99,7 @@ def laid_out(traces: Sequence[Trace], roles: Sequence[str]) -> TraceArrays:
     return in_order(arrays, [arrays.roles.index(role) for role in roles])
 
 
-def _replied(role: str, model: str, reply: Reply, task: Task) -> Call:
+def _replied(role: str, model: str, reply: ExpertReply, task: Task) -> Call:
     usage = reply.usage
     return Call(
         round=1,
@@ -113,7 +113,7 @@ def _replied(role: str, model: str, reply: Reply, task: Task) -> Call:
     )
 
 
-def _played(role: str, episode: Episode, opened: Opened) -> Call:
+def _played(role: str, episode: Episode, opened: PoolSession) -> Call:
     wrote = [one for one in episode.segments if one.author == "controller"]
     answer = episode.answer
     return Call(

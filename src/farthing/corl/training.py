@@ -1,12 +1,17 @@
 """Train a pool's controller, and write it as a folder that evaluates and runs.
 
+`train` teaches by reinforcement when to call whom. `warm_start` comes before: from episodes that a
+program writes the controller learns how to answer, to call and to read a reply. For each question
+there is one in which it answers by itself, and one for each expert, whose reply it repeats, right
+or wrong. Each has a mode at random: nothing tells it when to call.
+
 OUT/.training keeps what is needed to go on after a kill; it goes when the controller is written.
 """
 
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +20,26 @@ import numpy as np
 import transformers
 
 from farthing import plugins
+from farthing.corl.base import Episode, Mode
 from farthing.corl.checkpoint import CARD, TRAINING, Card, check_out, settle
-from farthing.corl.learner import Course, Lesson, Log, Watch, learn
-from farthing.corl.pool import Pool
-from farthing.corl.session import Opened
+from farthing.corl.episode import ControllerTurn
+from farthing.corl.episode import begin as begin_episode
+from farthing.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Watch, learn
+from farthing.corl.pool import ControllerPool
+from farthing.corl.population import check_replies
+from farthing.corl.rollouts import ExpertReply, heard
+from farthing.corl.session import PoolSession, chat_layout
+from farthing.corl.syntax import stripped
+from farthing.corl.trajectory import PLAIN, trajectory
 from farthing.errors import InputError
-from farthing.lm.adapters import save
+from farthing.lm import supervised
+from farthing.lm.adapters import adapt, adapted, learning, save
 from farthing.lm.masked_ppo import Settings
+from farthing.lm.supervised import Example, TrainingCourse, TrainingProgress
 from farthing.models.weights import quiet
 from farthing.money import usd_from_nano
-from farthing.rl.collapse import Prices
+from farthing.rl.collapse import CallPrices
+from farthing.tasks.base import Question
 from farthing.traces.arrays import IntArray
 
 ASKED = 120
@@ -32,7 +47,7 @@ ASKED = 120
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """How a controller is to be trained; a training that goes on needs the same."""
 
     reward: str = "hard-gate"
@@ -41,16 +56,12 @@ class Plan:
     """A name of `farthing.samplers`."""
     allocation: str = "even"
     """A name of `farthing.allocations`."""
-    course: Course = field(default_factory=Course)
+    course: TrainingSchedule = field(default_factory=TrainingSchedule)
     settings: Settings = field(default_factory=Settings)
     seed: int = 0
 
-    def as_json(self, opened: Opened) -> dict[str, Any]:
-        """Return all of it, and the pool's side of it, as JSON values."""
-        return {**pool_side(opened.pool), **asdict(self)}
 
-
-def pool_side(pool: Pool) -> dict[str, Any]:
+def pool_side(pool: ControllerPool) -> dict[str, Any]:
     """Return what of a pool a training depends on, as JSON values."""
     return {
         "pool": pool.name,
@@ -65,28 +76,22 @@ def pool_side(pool: Pool) -> dict[str, Any]:
     }
 
 
-def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) -> Log:
-    """Train the controller by reinforcement, and write its folder.
+def train(
+    opened: PoolSession, plan: TrainingPlan, out: Path, watch: Watch = lambda _: None
+) -> TrainingLog:
+    """Train the pool's controller by reinforcement, and write its folder.
 
-    Args:
-        opened: the pool; its controller is what learns.
-        plan: how.
-        out: gets the weights, the tokenizer and `controller.json`. A training that was killed goes
-            on from what is there.
-        watch: is told after each update.
-
-    Raises:
-        InputError: the folder holds something else, or a training of another plan.
+    `out` gets the weights, the tokenizer and `controller.json`. A training that was killed goes on
+    from what is there. `watch` is told after each update.
     """
     check_out(out)
     reward = plugins.load("rewards", plan.reward)
     sampler = plugins.load("samplers", plan.sampler)
     allocation = plugins.load("allocations", plan.allocation)
-    said = json.loads(json.dumps(plan.as_json(opened)))
-    begin(out, said)
+    begin(out, {**pool_side(opened.pool), **asdict(plan)})
     costs = call_costs(opened)
     least = min(int(some.min()) for some in costs.values())
-    lesson = Lesson(
+    lesson = TrainingTask(
         voice=opened.voice,
         rules=opened.rules,
         modes=opened.modes,
@@ -96,7 +101,7 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
         reward=reward,
         sampler=sampler,
         allocation=allocation,
-        prices=Prices(least, {mode.name: mode.budget_nano for mode in opened.modes}),
+        prices=CallPrices(least, {mode.name: mode.budget_nano for mode in opened.modes}),
     )
     kept = out / TRAINING / "state"
     log = learn(lesson, plan.course, plan.settings, seed=plan.seed, folder=kept, watch=watch)
@@ -104,7 +109,7 @@ def train(opened: Opened, plan: Plan, out: Path, watch: Watch = lambda _: None) 
     return log
 
 
-def call_costs(opened: Opened) -> dict[str, IntArray]:
+def call_costs(opened: PoolSession) -> dict[str, IntArray]:
     """Return what calls of each expert cost, on questions to train, in nano-dollars."""
     questions = opened.pool.questions.sample("train", ASKED, 0)
     names = opened.rules.names
@@ -113,22 +118,19 @@ def call_costs(opened: Opened) -> dict[str, IntArray]:
     return dict(zip(names, costs, strict=True))
 
 
-def begin(out: Path, said: Mapping[str, Any]) -> None:
+def begin(out: Path, plan: Mapping[str, Any]) -> None:
     """Write down the plan, or hold it to the one that was begun.
 
     What an older version did not write down is not compared.
-
-    Raises:
-        InputError: a training of another plan was begun; the message names what is different.
     """
-    file = out / TRAINING / "plan.json"
+    file, text = out / TRAINING / "plan.json", json.dumps(plan, indent=1)
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(said, indent=1))
+        file.write_text(text)
         return
-    before = json.loads(file.read_text())
+    now, before = json.loads(text), json.loads(file.read_text())
     changed = [
-        place for name in sorted(said.keys() & before) for place in _changed(said, before, name)
+        place for name in sorted(now.keys() & before) for place in _changed(now, before, name)
     ]
     if changed:
         raise InputError(
@@ -138,19 +140,21 @@ def begin(out: Path, said: Mapping[str, Any]) -> None:
 
 
 def _changed(
-    said: Mapping[str, Any], before: Mapping[str, Any], name: str, above: str = ""
+    now: Mapping[str, Any], before: Mapping[str, Any], name: str, above: str = ""
 ) -> list[str]:
     """Return where two records differ under a name, such as `prices.large`."""
-    now, then = said.get(name), before.get(name)
-    if now == then:
+    new, old = now.get(name), before.get(name)
+    if new == old:
         return []
-    if not isinstance(now, dict) or not isinstance(then, dict):
+    if not isinstance(new, dict) or not isinstance(old, dict):
         return [f"{above}{name}"]
-    names = sorted(now.keys() | then)
-    return [place for one in names for place in _changed(now, then, one, f"{above}{name}.")]
+    names = sorted(new.keys() | old)
+    return [place for inner in names for place in _changed(new, old, inner, f"{above}{name}.")]
 
 
-def card_of(opened: Opened, said: dict[str, Any], costs: Mapping[str, IntArray], log: Log) -> Card:
+def card_of(
+    opened: PoolSession, said: dict[str, Any], costs: Mapping[str, IntArray], log: TrainingLog
+) -> Card:
     """Return the card of a controller that was taught by a plan, `said`."""
     return Card(
         pool=opened.pool.name,
@@ -166,7 +170,7 @@ def card_of(opened: Opened, said: dict[str, Any], costs: Mapping[str, IntArray],
     )
 
 
-def write(opened: Opened, out: Path, card: Card) -> None:
+def write(opened: PoolSession, out: Path, card: Card) -> None:
     """Write the controller; the card comes last, so that where it is, all is."""
     made = out / TRAINING / "made"
     with quiet(transformers):
@@ -175,3 +179,104 @@ def write(opened: Opened, out: Path, card: Card) -> None:
     (made / CARD).write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=1) + b"\n")
     settle(made, out)
     shutil.rmtree(out / TRAINING)
+
+
+LINES = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
+"""How a controller in the style `compact` reads a conversation: a line a message. A model's own
+template may take more tokens than all that is said."""
+COURSE = TrainingCourse(steps=160, batch=16, muon=0.0, adam=1e-3, warm=8)
+"""AdamW for all of it: Muon is for whole matrices."""
+
+
+@dataclass(frozen=True)
+class WarmStartPlan:
+    """How a controller is to be taught; what goes on after a kill needs the same."""
+
+    lora: int = 16
+    """Rank of the adapter that learns; 0: all weights learn."""
+    questions: int = 400
+    """That it learns from; each expert is asked each of them once."""
+    course: TrainingCourse = field(default_factory=lambda: COURSE)
+    seed: int = 0
+
+
+def warm_start(
+    opened: PoolSession, plan: WarmStartPlan, out: Path, watch: supervised.Watch = lambda _: None
+) -> TrainingProgress:
+    """Teach the pool's controller by examples, and write its folder.
+
+    `out` gets the adapter or the weights, the tokenizer and `controller.json`. What was killed goes
+    on from what is there. `watch` is told after each bucket of batches.
+    """
+    check_out(out)
+    opened, pool = _compact(opened), opened.pool
+    begin(out, {**pool_side(pool), **asdict(plan)})
+    network = opened.voice.network
+    if plan.lora and not adapted(network):
+        adapt(network, plan.lora, pool.weights_name(), plan.seed)
+    if adapted(network):
+        learning(network)
+    questions = pool.questions.sample("train", plan.questions, plan.seed)
+    examples = examples_of(opened, demonstrations(opened, questions, plan.seed))
+
+    def draw(generator: np.random.Generator) -> Example:
+        return examples[int(generator.integers(len(examples)))]
+
+    kept = out / TRAINING / "state"
+    done = supervised.train(network, draw, plan.course, seed=plan.seed, folder=kept, watch=watch)
+    write(opened, out, card_of(opened, asdict(plan), call_costs(opened), TrainingLog()))
+    return done
+
+
+def demonstrations(opened: PoolSession, questions: Sequence[Question], seed: int) -> list[Episode]:
+    """Return an episode for each question and each way to an answer."""
+    generator, modes, names = np.random.default_rng(seed), opened.modes, opened.rules.names
+    asked = names if opened.rules.most_turns > 1 else ()
+    replies = [opened.experts.ask([(name, one.text) for one in questions]) for name in asked]
+    check_replies(asked, replies)
+    found: list[Episode] = []
+    for question, *said in zip(questions, *replies, strict=True):
+        for way in (None, *zip(asked, said, strict=True)):
+            mode = modes[int(generator.integers(len(modes)))]
+            found += _written(opened, question, mode, way)
+    if not found:
+        raise InputError("no question has an accepted answer; a controller learns from those")
+    return found
+
+
+def examples_of(opened: PoolSession, some: Sequence[Episode]) -> list[Example]:
+    """Return episodes as examples: what the controller writes is learned, and nothing else."""
+    encode, layout = opened.voice.encode, opened.voice.layout
+    made = (trajectory(one, 0.0, encode, layout) for one in some)
+    return [
+        Example(list(one.prompt_ids), list(one.response_ids), list(one.response_mask))
+        for one in made
+    ]
+
+
+def _written(
+    opened: PoolSession, question: Question, mode: Mode, way: tuple[str, ExpertReply] | None
+) -> Iterator[Episode]:
+    """Yield the episode of one way to an answer; nothing where that leads to none."""
+    play = begin_episode(opened.rules, question.text, mode)
+    answer = question.gold[0] if question.gold else ""
+    if way is not None:
+        expert, reply = way
+        answer = "" if reply.error else reply.text
+        play = play.wrote(ControllerTurn(f"<call>{expert}</call>"))
+        play = heard(play, expert, reply)
+    if said := stripped(opened.task.normalise(answer)).strip():
+        yield play.wrote(ControllerTurn(f"<answer>{said}</answer>")).episode()
+
+
+def _compact(opened: PoolSession) -> PoolSession:
+    """Return a pool whose controller reads a line a message, where its style is compact.
+
+    Where the weights are an embedded model's, that is so already.
+    """
+    tokenizer, voice = opened.tokenizer, opened.voice
+    if opened.pool.style != "compact" or voice.layout == PLAIN:
+        return opened
+    tokenizer.chat_template = LINES
+    layout = chat_layout(tokenizer, opened.pool.weights())
+    return replace(opened, voice=replace(voice, layout=layout))

@@ -213,11 +213,7 @@ class CallFeatures(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, traces: TraceArrays, row: IntArray, seen: BoolArray) -> FloatArray:
-        """Return the numbers of some cases, [R, F]; always finite.
-
-        Raises:
-            InputError: these traces have other roles or another number of rounds.
-        """
+        """Return the numbers of some cases, [R, F]; always finite."""
         if (traces.roles, traces.horizon) != (self.roles, self.horizon):
             raise InputError(
                 f"the policy was trained for {self.horizon} rounds of {', '.join(self.roles)}; "

@@ -47,11 +47,6 @@ class FeatureSet(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             train: the training split, and nothing else.
             extra: recorded numbers to use beside the built-in features.
-
-        Raises:
-            UnknownNameError: no call records a number that `extra` names.
-            InputError: `extra` names a grade.
-            TooFewTracesError: there is no training trace.
         """
         extra = tuple(dict.fromkeys(extra))
         _check_extra(train, extra)
@@ -81,19 +76,11 @@ class FeatureSet(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def raw(self, arrays: TraceArrays) -> FloatArray:
-        """Return the features in their own units, [n, T, F], each gap filled with its mean.
-
-        Raises:
-            InputError: these traces have other roles or more rounds than the training traces.
-        """
+        """Return the features in their own units, [n, T, F], each gap filled with its mean."""
         return _last(self._filled(arrays))
 
     def transform(self, arrays: TraceArrays) -> FloatArray:
-        """Return (raw - mean) / scale, [n, T, F], within [-10, 10]; always finite.
-
-        Raises:
-            InputError: these traces have other roles or more rounds than the training traces.
-        """
+        """Return (raw - mean) / scale, [n, T, F], within [-10, 10]; always finite."""
         values = self._filled(arrays)
         values -= np.asarray(self.mean)[:, None, None]
         with np.errstate(over="ignore"):
@@ -122,11 +109,7 @@ class FeatureSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, state: Any) -> Self:
-        """Rebuild the feature set from what `to_json` returned.
-
-        Raises:
-            BundleError: it is damaged, or was written by another version of the features.
-        """
+        """Rebuild the feature set from what `to_json` returned."""
         version = state.get("version") if isinstance(state, dict) else None
         if version != VERSION:
             raise BundleError(

@@ -33,8 +33,7 @@ from farthing.gateway.recording.traffic import Traffic, open_traffic
 from farthing.gateway.upstream import open_upstreams
 from farthing.models.prices import unpriced
 from farthing.storage.keys import Keys, open_keys
-from farthing.storage.ledger.base import Accounts
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 
 LOG = logging.getLogger("farthing.gateway")
 SWEEP_S = 5.0
@@ -55,7 +54,7 @@ class GatewayState:
 
     config: ServeConfig
     chat: Chat
-    ledger: Accounts
+    ledger: AccountLedger
     keys: Keys | None
     """None: everybody may ask."""
     metrics: Metrics
@@ -72,13 +71,10 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
     Args:
         config: what is served.
         watch: whether bundles are read again when they change.
-
-    Raises:
-        InputError: a key, a bundle or the database cannot be opened, or a model has no price.
     """
     serve = config.serve
     async with contextlib.AsyncExitStack() as stack:
-        ledger = await open_accounts(serve.database)
+        ledger = await open_ledger(serve.database)
         stack.push_async_callback(ledger.aclose)
         keys = await open_keys(serve.database) if serve.keys else None
         if keys is not None:
@@ -152,7 +148,7 @@ class _Opening:
 
     config: ServeConfig
     stack: contextlib.AsyncExitStack
-    ledger: Accounts
+    ledger: AccountLedger
     limits: RequestLimits
     metrics: Metrics
     sections: dict[str, str]
@@ -194,7 +190,7 @@ async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, N
     stack.push_async_callback(end)
 
 
-async def _sweep(ledger: Accounts) -> None:
+async def _sweep(ledger: AccountLedger) -> None:
     """Settle what dead workers left."""
 
     async def once() -> None:
@@ -203,7 +199,7 @@ async def _sweep(ledger: Accounts) -> None:
     await _every(SWEEP_S, once)
 
 
-async def _clean(config: ServeConfig, ledger: Accounts, recording: _Recording | None) -> None:
+async def _clean(config: ServeConfig, ledger: AccountLedger, recording: _Recording | None) -> None:
     """Delete recorded traffic and idempotency keys that are too old."""
 
     async def once() -> None:

@@ -9,7 +9,8 @@ from farthing.money import nano_from_usd
 from farthing.runtime.base import Agent, Turn
 from farthing.runtime.meter import Meter
 from farthing.runtime.protocol import ask_agent
-from farthing.storage.ledger.base import Accounts, Limit
+from farthing.storage.ledger.base import Limit
+from farthing.storage.ledger.ledger import AccountLedger
 from farthing.tasks.base import Question
 from farthing.traces.base import Call
 
@@ -21,18 +22,14 @@ class BackgroundCaller:
     name: str
     """What it is charged to, as `policy:NAME`."""
     usd_per_day: float
-    ledger: Accounts
+    ledger: AccountLedger
     limits: RequestLimits
     sections: Mapping[str, str]
     """What clients call a model to what its provider calls it."""
     lease_s: float
 
     async def ask(self, agent: Agent, trace: str, question: str) -> Call:
-        """Return what an agent says to a question; a failure of its model may be part of it.
-
-        Raises:
-            FarthingError: money does not allow it, or the model's key is wrong.
-        """
+        """Return what an agent says to a question; a failure of its model may be part of it."""
         charges = RequestCharges(self.ledger, self._limits(), None, self.lease_s, self.name, trace)
         journal = ChargingJournal(charges, self.sections)
         meter = Meter(journal, disputes=True)

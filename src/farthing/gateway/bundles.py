@@ -6,8 +6,7 @@ from fractions import Fraction
 
 from farthing.bundle.base import Bundle
 from farthing.runtime.base import Turn
-from farthing.runtime.cost_bound import cost_bound
-from farthing.runtime.protocol import Protocol
+from farthing.runtime.protocol import Protocol, cost_bound
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.traces.system import Provenance, unrecorded

@@ -20,12 +20,12 @@ from farthing.gateway.config_sections import ALL
 from farthing.gateway.recording.record import COOLING
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
-from farthing.models.send_marker import Sending, watched
+from farthing.models.chat_endpoint import Sending, watched
 from farthing.money import dollars
 from farthing.runtime.journal import Entry, RecordedReply
 from farthing.storage.keys import KeyRecord
-from farthing.storage.ledger.arguments import LARGEST
-from farthing.storage.ledger.base import NOTHING, Accounts, Amount, Hold, Limit, LimitError
+from farthing.storage.ledger.base import LARGEST, NOTHING, Amount, Hold, Limit, LimitError
+from farthing.storage.ledger.ledger import AccountLedger
 from farthing.traces.base import CallError, Trace
 
 LOG = logging.getLogger("farthing.gateway")
@@ -68,7 +68,7 @@ class DeferredSettlements:
     reply that is repeated: what was settled is never run again.
     """
 
-    ledger: Accounts
+    ledger: AccountLedger
     costs: list[tuple[Hold, Amount]] = field(default_factory=list)
     """Each with what its reply claims."""
 
@@ -86,7 +86,7 @@ def disputed(hold: Hold, claimed: Amount) -> Amount:
     return Amount(nano, tokens, int(nano > 0 or tokens > 0))
 
 
-async def settle(ledger: Accounts, hold: Hold, claimed: Amount) -> None:
+async def settle(ledger: AccountLedger, hold: Hold, claimed: Amount) -> None:
     """Charge what a reply claims, at most what was set aside, and book the rest as disputed."""
     most, rest = hold.amount, disputed(hold, claimed)
     charged = Amount(min(claimed.nano, most.nano), min(claimed.tokens, most.tokens), claimed.calls)
@@ -100,7 +100,7 @@ async def settle(ledger: Accounts, hold: Hold, claimed: Amount) -> None:
 class RequestCharges:
     """Whose money a request spends."""
 
-    ledger: Accounts
+    ledger: AccountLedger
     limits: RequestLimits
     key: KeyRecord | None
     lease_s: float
@@ -166,11 +166,7 @@ class RequestCharges:
         return (ALL, *own, *others)
 
     async def reserve(self, model: str, amount: Amount) -> Hold:
-        """Set aside the most that a call can cost, about to be sent.
-
-        Raises:
-            LimitError: a limit does not allow it; nothing was set aside.
-        """
+        """Set aside the most that a call can cost, about to be sent."""
         accounts = self.accounts(model)
         limits = (*self.limits.on(accounts), *(self.key.on_account if self.key else ()))
         return await self.ledger.reserve(
@@ -179,11 +175,7 @@ class RequestCharges:
 
     @asynccontextmanager
     async def trying(self, model: str, largest: Amount) -> AsyncIterator["ChargeAttempt"]:
-        """Reserve a try while the block makes it; what the block does not settle is unknown.
-
-        Raises:
-            LimitError: a limit does not allow it; nothing was sent.
-        """
+        """Reserve a try while the block makes it; what the block does not settle is unknown."""
         attempt = self.attempt(model, await self.reserve(model, largest))
         try:
             yield attempt
@@ -200,7 +192,7 @@ class RequestCharges:
 class ChargeAttempt:
     """A try whose money is set aside."""
 
-    ledger: Accounts
+    ledger: AccountLedger
     hold: Hold
     model: str
     """What clients call it."""
@@ -313,12 +305,7 @@ class ChargingJournal:
         return RecordedReply()
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Reserve a try; see `Journal`.
-
-        Raises:
-            LimitError: a limit does not allow it.
-            CoolingError: the model is left alone for a while.
-        """
+        """Reserve a try; see `Journal`."""
         largest = Amount(largest_nano, entry.tokens, 1)
         model = self._section(entry)
         if self.is_open(model):

@@ -26,7 +26,7 @@ from farthing.gateway.task_match import Mismatch
 from farthing.gateway.upstream import Reply, StreamedReply
 from farthing.runtime.answer import Answer
 from farthing.storage.keys import KeyRecord
-from farthing.storage.ledger.base import Accounts
+from farthing.storage.ledger.ledger import AccountLedger
 
 STOPPED = "the client stopped the stream, or its time ran out"
 
@@ -62,7 +62,7 @@ class Chat:
     config: ServeConfig
     proxy: Proxy
     policies: dict[str, GatewayPolicy]
-    ledger: Accounts
+    ledger: AccountLedger
     limits: RequestLimits
     strongest: policy_reply.Baseline
     metrics: Metrics
@@ -76,12 +76,7 @@ class Chat:
         return [*self.proxy.upstreams, *(PREFIX + name for name in self.policies)]
 
     def route(self, request: ChatRequest, key: KeyRecord | None) -> Route:
-        """Return where a request goes.
-
-        Raises:
-            RefusedError: there is no such model, the key may not use it, or its policy takes
-                nothing outside its task.
-        """
+        """Return where a request goes."""
         name = request.model
         if name not in self.models:
             raise unknown_model(name, self.models)
@@ -112,11 +107,7 @@ class Chat:
     async def whole(
         self, asked: CompletionContext, waiting: DeferredSettlements | None
     ) -> JsonReply:
-        """Answer in one piece; settlements wait where they are given a place.
-
-        Raises:
-            RefusedError, LimitError, ModelError: it is not answered.
-        """
+        """Answer in one piece; settlements wait where they are given a place."""
         request = asked.request
         route = self.route(request, asked.key)
         with self._paying(asked, route, waiting) as charges:
@@ -135,9 +126,6 @@ class Chat:
         """Answer in pieces: the data of each event, and the receipt once it is known.
 
         What fails before the first piece is raised before it.
-
-        Raises:
-            RefusedError, LimitError, ModelError: it is not answered, or no further.
         """
         request = asked.request
         route = self.route(request, asked.key)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
 from farthing.traces.base import Call
-from farthing.traces.system import QUESTION, Sent, sent_as
+from farthing.traces.system import QUESTION, SentRequest, sent_as
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ChatAgent:
         return {"system": SimpleNamespace(messages=self.system)}
 
     @property
-    def sent(self) -> Sent:
+    def sent(self) -> SentRequest:
         """What its call sends."""
         asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         messages = (("system", self.system), ("user", QUESTION))
@@ -46,9 +46,9 @@ class ChatAgent:
         """Return the call; a reply that has no answer is recorded with `answer=None`."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         said = (Message("system", self.system),) if self.system else ()
         messages = (*said, Message("user", turn.question.text))
         prompt = Prompt(messages, max_tokens=self.max_tokens, temperature=self.temperature)
         completion = await client.ask(self.model, prompt)
-        return Said(completion.text, self.read(completion.text) or None)
+        return AgentReply(completion.text, self.read(completion.text) or None)

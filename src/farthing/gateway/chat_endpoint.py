@@ -44,11 +44,7 @@ JSON, EVENTS = "application/json", "text/event-stream"
 async def create_chat_completion(
     gateway: GatewayState, http: Request, key: KeyRecord | None
 ) -> Response:
-    """Answer a posted chat completion.
-
-    Raises:
-        FarthingError: it is not answered, or could not be begun.
-    """
+    """Answer a posted chat completion."""
     body = await read_body(http, gateway.config.serve.most_body_bytes)
     request = read_chat(body, http.headers)
     most = gateway.config.serve.deadline_s
@@ -234,11 +230,7 @@ class _EventStream(Response):
 
 
 async def cancel_on_disconnect(http: Request, made: Awaitable[T]) -> T:
-    """Return what is made, unless the client goes away first: then it is cancelled.
-
-    Raises:
-        CancelledError: the client went away.
-    """
+    """Return what is made, unless the client goes away first: then it is cancelled."""
     making = asyncio.ensure_future(made)
     gone = asyncio.ensure_future(_gone(http.receive))
     try:
@@ -259,11 +251,7 @@ async def _gone(receive: Receive) -> None:
 
 
 async def read_body(http: Request, most: int) -> bytes:
-    """Return the body of a request.
-
-    Raises:
-        RefusedError: it is longer than allowed; the rest is not read.
-    """
+    """Return the body of a request."""
     parts: list[bytes] = []
     length = 0
     async for part in http.stream():

@@ -104,9 +104,6 @@ def read_chat(
         headers: of the request; what `farthing` in the body says goes before them.
         most_depth: objects and lists that may stand inside each other.
 
-    Raises:
-        RequestError: it is not such a request, or a value is out of its range.
-
     >>> said = b'{"model": "m", "messages": [{"role": "user", "content": "a=4;a?"}], "new": 1}'
     >>> request = read_chat(said, {"X-Farthing-Budget": "0.002"})
     >>> request.model, request.options.budget_nano, request.plain

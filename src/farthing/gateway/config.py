@@ -99,9 +99,6 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
     Args:
         file: the TOML file.
         record: whether to record traffic, also where the file has no section `[record]`.
-
-    Raises:
-        ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
     """
     tables, name = read_toml(file), str(file)
     for unknown in sorted(tables.keys() - _SECTIONS):

@@ -23,11 +23,7 @@ _Wrong = tuple[str, str]
 
 
 def check(config: "ServeConfig") -> None:
-    """Refuse sections that do not fit one another.
-
-    Raises:
-        ConfigError: the first thing that is wrong, and in its text the others.
-    """
+    """Refuse sections that do not fit one another."""
     found = list(dict.fromkeys(_wrong(config)))
     if found:
         (field, problem), *others = found

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from farthing.money import nano_from_usd
-from farthing.storage.ledger.base import Limit
-from farthing.storage.ledger.periods import Period
+from farthing.storage.ledger.base import Limit, Period
 
 PREFIX = "farthing/"
 """What clients write before a policy's name."""

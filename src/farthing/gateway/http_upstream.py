@@ -57,12 +57,7 @@ class HttpUpstream:
     def __init__(
         self, name: str, settings: OpenAISettings, prices: PriceTable, patience: RetryPolicy
     ) -> None:
-        """Read the key and look the price up.
-
-        Raises:
-            InputError: the key cannot be read.
-            MissingExtraError: a package of the extra `live` is absent.
-        """
+        """Read the key and look the price up."""
         self.name = name
         self.model = settings.model
         self.price = settings.price(prices)
@@ -88,11 +83,7 @@ class HttpUpstream:
     async def send(
         self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
     ) -> Reply:
-        """Try once; cancelling the task closes the connection.
-
-        Raises:
-            ModelError: the try failed; one of unknown outcome counts as its largest cost.
-        """
+        """Try once; cancelling the task closes the connection."""
         started = time.perf_counter()
         sent = self._sent(request, default_max_output)
         response = await self._endpoint.post(sent.body, sent.nano, timeout_s=timeout_s)
@@ -112,11 +103,7 @@ class HttpUpstream:
     async def stream(
         self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
     ) -> AsyncIterator[StreamedReply]:
-        """Try once, for a reply in pieces; leaving the block closes the connection.
-
-        Raises:
-            ModelError: the try failed before the first piece.
-        """
+        """Try once, for a reply in pieces; leaving the block closes the connection."""
         started = time.perf_counter()
         sent = self._sent(request, default_max_output)
         body = self._streamed(sent.body, request)
@@ -140,11 +127,7 @@ class HttpUpstream:
         await self._endpoint.aclose()
 
     def _check_priced(self, request: ChatRequest) -> None:
-        """Refuse what costs more than tokens at the model's price: it could not be reserved.
-
-        Raises:
-            RequestError: it asks for such a thing.
-        """
+        """Refuse what costs more than tokens at the model's price: it could not be reserved."""
         for name, is_priced in _PRICED.items():
             if not is_priced(request.body.get(name)):
                 raise RequestError(f"'{name}' has a price of its own here; leave it out", name)

@@ -24,9 +24,6 @@ def open_policies(
     Args:
         config: of the gateway.
         models: by section.
-
-    Raises:
-        InputError: a job, a bundle or a prompt cannot be read.
     """
     found, closing = {}, []
     for name, section in config.policies.items():

@@ -57,9 +57,6 @@ class RequestOptions:
 def read_options(said: Any, headers: Mapping[str, str]) -> RequestOptions:
     """Read the object `farthing` of a body and the headers `X-Farthing-...`; the body goes first.
 
-    Raises:
-        RequestError: a field is unknown or out of its range.
-
     >>> headers = {"X-Farthing-Budget": "1", "X-Farthing-Mode": "m"}
     >>> options = read_options({"budget": 0.002}, headers)
     >>> options.budget_nano, options.mode, options.reliability

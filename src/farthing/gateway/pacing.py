@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from farthing import plugins
-from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, release, settle
+from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choose, release, settle
 from farthing.budgets.pacing.bidding import Bidding
 from farthing.gateway.bundles import ServedBundle
 from farthing.gateway.config_sections import PacingSection
@@ -40,7 +40,7 @@ class Pace:
     budget_nano: int
     requests: int
     day: date = date.min
-    state: State = field(default_factory=lambda: State(budget_nano=1, requests=1))
+    state: PacingState = field(default_factory=lambda: PacingState(budget_nano=1, requests=1))
     hours: list[int] = field(default_factory=lambda: [0] * HOURS)
     """Requests of each hour of the day."""
     usual: list[int] | None = None

@@ -79,10 +79,6 @@ class GatewayPolicy:
 
         A bundle that is not there yet is no mistake: the strongest model answers until it is, and
         while nothing is proved of the one that is.
-
-        Raises:
-            InputError: bundles are damaged, or made for other models. Those that were read before
-                stay in use, and the others are read; the same files are not looked at again.
         """
         found, unproved = dict(self.loaded), set(self.unproved)
         read, problems = [], []
@@ -160,9 +156,6 @@ class GatewayPolicy:
         Args:
             options: of the request.
             most_nano: the most that can be spent on it; a budget of so much binds nothing.
-
-        Raises:
-            InputError: there is no such mode.
         """
         some = list(self.loaded.values())
         if options.mode is not None:

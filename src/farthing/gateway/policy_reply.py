@@ -73,9 +73,6 @@ async def answer_with_policy(
         proxy: the models by themselves, which a fallback is asked through.
         strongest: the model that savings are counted against.
         group: that of the trace, as it is recorded, since policies may decide by it.
-
-    Raises:
-        RefusedError, LimitError: nothing could be bought.
     """
     if chosen.loaded is None:
         raise InputError("no bundle was chosen")
@@ -196,12 +193,7 @@ def _calls(done: Answer) -> list[Call]:
 
 
 def _check(done: Answer, journal: ChargingJournal, budget_nano: int | None) -> None:
-    """Refuse where nothing was answered since money or every model failed.
-
-    Raises:
-        LimitError: a limit allowed no call.
-        RefusedError: the request's own budget allowed none, or every model failed.
-    """
+    """Refuse where nothing was answered since money or every model failed."""
     calls = _calls(done)
     if any(call.error is None for call in calls) or done.abstained:
         return

@@ -29,22 +29,13 @@ class SpokenUpstream:
         self._model = model
 
     def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
-        """Return the most that one try can take.
-
-        Raises:
-            BadRequestError: prompts cannot say this.
-        """
+        """Return the most that one try can take."""
         return self._bound(_read(request).prompts(default_max_output))
 
     async def send(
         self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
     ) -> Reply:
-        """Try once; where one choice fails, all do.
-
-        Raises:
-            BadRequestError: prompts cannot say this; nothing was asked.
-            ModelError: the try failed; one of unknown outcome counts as its largest cost.
-        """
+        """Try once; where one choice fails, all do."""
         asked = _read(request)
         done, seconds = await self._complete(asked.prompts(default_max_output), timeout_s)
         body = msgspec.json.encode(chat_serving.reply(asked, done))
@@ -54,12 +45,7 @@ class SpokenUpstream:
     async def stream(
         self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
     ) -> AsyncIterator[StreamedReply]:
-        """Try once; the whole reply is there before its first piece.
-
-        Raises:
-            BadRequestError: prompts cannot say this; nothing was asked.
-            ModelError: the try failed; one of unknown outcome counts as its largest cost.
-        """
+        """Try once; the whole reply is there before its first piece."""
         asked = _read(request)
         done, seconds = await self._complete(asked.prompts(default_max_output), timeout_s)
         chunks = [msgspec.json.encode(chunk) for chunk in chat_serving.chunks(asked, done)]

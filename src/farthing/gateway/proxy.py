@@ -87,13 +87,7 @@ class Proxy:
     async def send(
         self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
     ) -> tuple[str, Reply]:
-        """Return who of a line answered, and the reply.
-
-        Raises:
-            LimitError: a limit does not allow it.
-            BudgetError: it can cost more than the request allows.
-            ModelError: the model failed, and so did its fallbacks; it names them all.
-        """
+        """Return who of a line answered, and the reply."""
         for call, last in self._calls(line, request, charges, deadline):
             try:
                 return call.upstream.name, await send(call, self._around(call, charges))
@@ -171,12 +165,7 @@ class Proxy:
 
 
 def _largest(call: Call, charges: RequestCharges) -> Amount:
-    """Return the most that a try can cost, which what is left of the request's budget must allow.
-
-    Raises:
-        BudgetError: it does not.
-        UnpricedModelError: the model has no price.
-    """
+    """Return the most that a try can cost, which the rest of the request's budget must allow."""
     bound = call.upstream.largest(call.request, call.default_max_output)
     if bound.nano is None:
         raise unpriced(call.upstream.model)

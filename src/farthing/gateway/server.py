@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ServeConfig, overridden, read_config
 from farthing.gateway.config_warnings import of_keys
-from farthing.models.net import bind, shown
+from farthing.models.chat_serving import bind, shown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -40,10 +40,6 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         record: whether traffic is recorded.
         watch: whether bundles are read again when they change.
         ready: told before the first request.
-
-    Raises:
-        InputError: the address is taken, a key, a price, a bundle or the database is not there, no
-            worker can be opened, or a package of the extra `serve` is absent.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra

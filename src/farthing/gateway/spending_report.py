@@ -16,14 +16,14 @@ from farthing.money import nano_from_usd, usd_from_nano
 from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.base import (
     NOTHING,
-    Accounts,
+    AccountBalance,
     Amount,
-    Balance,
     Limit,
+    Period,
     Unit,
-    Unknown,
+    UnknownCall,
 )
-from farthing.storage.ledger.periods import Period
+from farthing.storage.ledger.ledger import AccountLedger
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class SpendingReport:
 
     accounts: tuple[Account, ...]
     limits: tuple[LimitStatus, ...]
-    unknown: tuple[Unknown, ...]
+    unknown: tuple[UnknownCall, ...]
     """Calls of unknown outcome, which are charged in full; the oldest first."""
 
     @property
@@ -97,7 +97,7 @@ class SpendingReport:
 
 
 async def charged(
-    ledger: Accounts, accounts: Iterable[str], limits: Iterable[Limit]
+    ledger: AccountLedger, accounts: Iterable[str], limits: Iterable[Limit]
 ) -> SpendingReport:
     """Return what accounts were charged, and where limits stand.
 
@@ -105,9 +105,6 @@ async def charged(
         ledger: the gateway's.
         accounts: which; those of limits are always among them.
         limits: of which to say what is left.
-
-    Raises:
-        StoreError: the ledger cannot be read.
     """
     distinct = tuple(dict.fromkeys(limits))
     names = tuple(dict.fromkeys([*accounts, *(one.account for one in distinct)]))
@@ -123,7 +120,7 @@ async def charged(
     )
 
 
-def standing(limit: Limit, found: Mapping[tuple[str, Period], Balance]) -> LimitStatus:
+def standing(limit: Limit, found: Mapping[tuple[str, Period], AccountBalance]) -> LimitStatus:
     """Return where a limit stands, of balances by account and period."""
     one = found[limit.account, limit.period]
     spent, held = one.settled.of(limit.unit), one.held.of(limit.unit)
@@ -159,7 +156,7 @@ def all_accounts(config: ServeConfig, keys: Sequence[KeyRecord]) -> list[str]:
     )
 
 
-def _account(name: str, found: Mapping[tuple[str, Period], Balance]) -> Account:
+def _account(name: str, found: Mapping[tuple[str, Period], AccountBalance]) -> Account:
     total, beyond = found[name, "total"], found[DISPUTED + name, "total"]
     return Account(name, found[name, "day"].settled, total.settled, total.held, beyond.settled)
 

@@ -80,11 +80,7 @@ class HttpStream:
         self._reply: Reply | None = None
 
     async def begin(self) -> None:
-        """Wait for the first chunk.
-
-        Raises:
-            ModelError: it did not come.
-        """
+        """Wait for the first chunk."""
         if "event-stream" not in self._response.content_type:
             problem = f"is {self._response.content_type}, no stream"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
@@ -97,11 +93,7 @@ class HttpStream:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return the next chunk.
-
-        Raises:
-            ModelError: the stream broke.
-        """
+        """Return the next chunk."""
         if self._first is not None:
             first, self._first = self._first, None
             return first

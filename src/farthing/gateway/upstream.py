@@ -73,9 +73,6 @@ async def send(call: Call, around: AroundSend = _alone) -> Reply:
     Args:
         call: who is asked what.
         around: makes each try; what it raises beside a ModelError ends the call.
-
-    Raises:
-        ModelError: the last failure, with the cost and number of all tries.
     """
 
     def attempt() -> Awaitable[Reply]:
@@ -88,11 +85,7 @@ async def send(call: Call, around: AroundSend = _alone) -> Reply:
 
 @asynccontextmanager
 async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncIterator[StreamedReply]:
-    """Ask until a first piece comes or patience is at its end; the arguments are those of `send`.
-
-    Raises:
-        ModelError: the last failure, with the cost and number of all tries.
-    """
+    """Ask until a first piece comes or patience ends; the arguments are those of `send`."""
 
     def attempt() -> AbstractAsyncContextManager[StreamedReply]:
         return call.upstream.stream(call.request, call.default_max_output, timeout_s=call.left_s)
@@ -117,9 +110,6 @@ def open_upstreams(
     Args:
         models: the configuration.
         admissions: its limits, which others may keep as well (`ModelsConfig.admissions`).
-
-    Raises:
-        InputError: a key or an optional package is missing.
     """
     upstreams: dict[str, Upstream] = {}
     for name, section in models.sections.items():
@@ -176,11 +166,7 @@ class LimitedUpstream:
     async def send(
         self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
     ) -> Reply:
-        """Try once it is admitted; an endpoint that asks for a pause has it.
-
-        Raises:
-            ModelError: the try failed.
-        """
+        """Try once it is admitted; an endpoint that asks for a pause has it."""
         tokens = self._admissible(request, default_max_output)
         async with self._admission.admit(tokens) as ticket:
             try:
@@ -195,11 +181,7 @@ class LimitedUpstream:
     async def stream(
         self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
     ) -> AsyncIterator[StreamedReply]:
-        """Try once it is admitted, for a reply in pieces; it is under way until the block ends.
-
-        Raises:
-            ModelError: the try failed before the first piece.
-        """
+        """Try once it is admitted, for a reply in pieces; it is under way until the block ends."""
         tokens = self._admissible(request, default_max_output)
         trying = self._upstream.stream(request, default_max_output, timeout_s=timeout_s)
         async with self._admission.admit(tokens) as ticket:
@@ -217,11 +199,7 @@ class LimitedUpstream:
         await self._upstream.aclose()
 
     def _admissible(self, request: ChatRequest, default_max_output: int) -> int:
-        """Return the tokens that a call counts for.
-
-        Raises:
-            RateLimitError: the endpoint asked for a pause that is too long to hold a client.
-        """
+        """Return the tokens that a call counts for."""
         self._admission.refuse_long_pause(self.name, self.patience.asked_s)
         return self.largest(request, default_max_output).tokens
 

@@ -48,11 +48,7 @@ class StreamedReply(Protocol):
         ...
 
     async def __anext__(self) -> bytes:
-        """Return the next piece.
-
-        Raises:
-            ModelError: the stream broke; without a word on usage it counts as its largest cost.
-        """
+        """Return the next piece."""
         ...
 
     @property
@@ -96,7 +92,7 @@ class Upstream(Protocol):
 
     @property
     def notes_sending(self) -> bool:
-        """Whether its calls note when they are written (`models/send_marker.py`)."""
+        """Whether its calls note when they are written (`models/chat_endpoint.py`)."""
         ...
 
     def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
@@ -105,9 +101,6 @@ class Upstream(Protocol):
         Args:
             request: what is asked.
             default_max_output: output tokens of a choice where the request names no limit.
-
-        Raises:
-            RequestError: the model cannot be asked this.
         """
         ...
 
@@ -120,10 +113,6 @@ class Upstream(Protocol):
             request: what is asked.
             default_max_output: output tokens of a choice where the request names no limit.
             timeout_s: most seconds to the last byte, where that is less than the section's.
-
-        Raises:
-            RequestError: the model cannot be asked this; nothing was sent.
-            ModelError: the try failed; one of unknown outcome counts as its largest cost.
         """
         ...
 

@@ -26,7 +26,7 @@ from farthing.traces.grades.overlay import GradeMatrix
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GradeRequest:
     """Answers to one question that somebody is asked about."""
 
     row: int
@@ -38,10 +38,10 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Next:
+class GradingPlan:
     """What is to be asked next, and how much of it."""
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[GradeRequest, ...]
     """What persons are asked, the best first; empty: no grade could prove more."""
     needed: int | None
     """An estimate of the questions that the next operating point takes; None: it cannot be said, or
@@ -49,7 +49,7 @@ class Next:
 
 
 @dataclass(frozen=True)
-class Given:
+class AnswerTable:
     """What operating points answer to the calibration questions, and what persons know of it."""
 
     rows: IntArray
@@ -101,56 +101,54 @@ def chosen_at(right_at: RightAt, played: TraceArrays) -> IntArray:
     return chosen
 
 
-def at_worst(given: Given, test: SequenceTest) -> Next:
+def worst_case(table: AnswerTable, test: SequenceTest) -> GradingPlan:
     """Return what to grade next where whoever grades chooses, for the proof that fails first."""
     point = test.failing
     if point is None:
-        return Next((), 0)
-    partly, wanted = given.partly, []
+        return GradingPlan((), 0)
+    partly, wanted = table.partly, []
     for i in next_to_grade(partly, point).tolist():
-        pair = {int(given.chosen[i, point]), int(given.theirs[i])} - {NO_ANSWER}
-        wanted.append(Wanted(int(given.rows[i]), given.unknown(i, sorted(pair))))
-    of = partial(loss_p_value, n=len(given.rows), epsilon=test.mean)
-    return Next(tuple(wanted), grades_needed(partly, point, of, test.delta))
+        pair = {int(table.chosen[i, point]), int(table.theirs[i])} - {NO_ANSWER}
+        wanted.append(GradeRequest(int(table.rows[i]), table.unknown(i, sorted(pair))))
+    of = partial(loss_p_value, n=len(table.rows), epsilon=test.mean)
+    return GradingPlan(tuple(wanted), grades_needed(partly, point, of, test.delta))
 
 
-def by_lot(given: Given, test: SequenceTest, sample: Sample) -> Next:
+def sampled(table: AnswerTable, test: SequenceTest, sample: Sample) -> GradingPlan:
     """Return what to grade next where chance draws it: in the order of the draw."""
     if test.failing is None:
-        return Next((), 0)
-    deciding = given.deciding
+        return GradingPlan((), 0)
+    deciding = table.deciding
     drawn = sample.order[sample.drawn[sample.order]].tolist()
-    asked = [(i, given.unknown(i, deciding[i])) for i in drawn]
+    asked = [(i, table.unknown(i, deciding[i])) for i in drawn]
     waiting = [(i, codes) for i, codes in asked if codes]
-    wanted = tuple(Wanted(int(given.rows[i]), codes) for i, codes in waiting)
+    wanted = tuple(GradeRequest(int(table.rows[i]), codes) for i, codes in waiting)
     first = waiting[0][0] if waiting else None
     labels = np.array([len(codes) > 0 for codes in deciding]) & sample.drawn
-    return Next(wanted, _needed(test, sample, labels, first))
+    return GradingPlan(wanted, _needed(test, sample, labels, first))
 
 
-def to_compare(given: Given, pairs: Sequence[tuple[int, int]]) -> Next:
+def to_compare(table: AnswerTable, pairs: Sequence[tuple[int, int]]) -> GradingPlan:
     """Return the pairs that a judge called the same and a person is to compare: all of them.
 
-    Args:
-        given: what operating points answer.
-        pairs: places of questions and numbers of their answers.
+    A pair is the place of a question and the number of its answer.
     """
-    theirs = dict(zip(given.rows.tolist(), given.theirs.tolist(), strict=True))
-    return Next(tuple(Wanted(row, (code,), theirs[row]) for row, code in pairs), len(pairs))
+    theirs = dict(zip(table.rows.tolist(), table.theirs.tolist(), strict=True))
+    return GradingPlan(
+        tuple(GradeRequest(row, (code,), theirs[row]) for row, code in pairs), len(pairs)
+    )
 
 
-def to_judge(given: Given, *, same: bool) -> tuple[Wanted, ...]:
+def to_judge(table: AnswerTable, *, same: bool) -> tuple[GradeRequest, ...]:
     """Return what a judge is to say, of every calibration question.
 
-    Args:
-        given: what operating points answer.
-        same: whether it is asked what is the same as the reference's answer; else what is right.
+    It is asked what is the same as the reference's answer, or else what is right.
     """
     wanted = []
-    for row, codes, theirs in zip(given.rows, given.deciding, given.theirs, strict=True):
+    for row, codes, theirs in zip(table.rows, table.deciding, table.theirs, strict=True):
         others = tuple(code for code in codes if not same or code != theirs)
         if others and (theirs != NO_ANSWER or not same):
-            wanted.append(Wanted(int(row), others, int(theirs) if same else None))
+            wanted.append(GradeRequest(int(row), others, int(theirs) if same else None))
     return tuple(wanted)
 
 

@@ -11,17 +11,23 @@ from itertools import islice
 from pathlib import Path
 
 from farthing.errors import InputError
-from farthing.grading.queue import Wanted
+from farthing.grading.queue import GradeRequest
 from farthing.grading.status import GradingSession, GradingStatus
 from farthing.recommendation.partial_grades import LabelledTraces
 from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.tasks.base import Question
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
-from farthing.traces.files import PARQUET
-from farthing.traces.grades.grade_file import Line, Right, Same, add_grades, plan_of, read_grades
-from farthing.traces.grades.overlay import AnswerTexts
-from farthing.traces.importers.any_file import read_any_records
+from farthing.traces.files import PARQUET, read_any_records
+from farthing.traces.grades.codes import AnswerTexts
+from farthing.traces.grades.grade_file import (
+    GradeLine,
+    Right,
+    Same,
+    add_grades,
+    plan_of,
+    read_grades,
+)
 
 BATCH = 10
 """Questions between two looks at what is proved."""
@@ -31,7 +37,7 @@ BATCH = 10
 class GradePrompt:
     """What a person is shown: nothing of it says which model gave which answer."""
 
-    wanted: Wanted
+    wanted: GradeRequest
     question: str
     codes: tuple[int, ...]
     """The answers in the order in which they are shown, which chance made."""
@@ -57,12 +63,7 @@ class GradeBook:
 
     @classmethod
     def open(cls, traces: Path, grades: Path) -> "GradeBook":
-        """Read traces; the file of grades need not exist yet.
-
-        Raises:
-            TraceFormatError: the file breaks the form.
-            InputError: it is Parquet, which holds no answers in words.
-        """
+        """Read traces; the file of grades need not exist yet."""
         if traces.suffix == PARQUET:
             raise InputError(
                 f"{traces}: Parquet holds no answers in words, so that they cannot be graded; give "
@@ -73,24 +74,15 @@ class GradeBook:
         return cls(recorded, AnswerTexts.of(records, recorded), grades)
 
     def graded(self) -> LabelledTraces:
-        """Read the grades so far.
-
-        Raises:
-            TraceFormatError: the file of grades breaks its form.
-            InputError: a grade is of a question or an answer that the traces do not have.
-        """
+        """Read the grades so far."""
         return LabelledTraces.of(self.recorded, self.wordings, read_grades(self.path))
 
-    def add(self, lines: Sequence[Line]) -> None:
+    def add(self, lines: Sequence[GradeLine]) -> None:
         """Write grades down, and wait until they are on the disk."""
         add_grades(self.path, lines)
 
-    def plan(self, plan: Line) -> None:
-        """Say once how chance draws; the same again changes nothing.
-
-        Raises:
-            InputError: the file says it otherwise, and grades may have been given by that.
-        """
+    def plan(self, plan: GradeLine) -> None:
+        """Say once how chance draws; the same again changes nothing."""
         before = plan_of(read_grades(self.path), type(plan))
         if before is None:
             self.add([plan])
@@ -100,20 +92,21 @@ class GradeBook:
                 "a promise holds by one draw: leave it, or begin another file (--out)"
             )
 
-    def card(self, wanted: Wanted) -> GradePrompt:
+    def card(self, wanted: GradeRequest) -> GradePrompt:
         """Return what a person is shown of a question."""
         name, texts = str(self.recorded.ids[wanted.row]), self.wordings.texts[wanted.row]
         codes = sorted(wanted.codes, key=lambda c: sha256(f"{name}\x1f{c}".encode()).digest())
         against = None if wanted.against is None else texts[wanted.against]
+        questions = self.recorded.question
         return GradePrompt(
             wanted,
-            self._question(wanted.row),
+            "" if questions is None else str(questions[wanted.row]),
             tuple(codes),
             tuple(texts[c] for c in codes),
             against,
         )
 
-    def lines(self, wanted: Wanted, said: Response, whose: "Grader") -> list[Line]:
+    def lines(self, wanted: GradeRequest, said: Response, whose: "Grader") -> list[GradeLine]:
         """Return the lines that say what was found out."""
         name, texts = str(self.recorded.ids[wanted.row]), self.wordings.texts[wanted.row]
         judge, reference = whose.judge, whose.reference
@@ -127,9 +120,6 @@ class GradeBook:
             Right(id=name, answer=texts[c], right=right, judge=judge, probability=probability)
             for c, right in said.items()
         ]
-
-    def _question(self, row: int) -> str:
-        return "" if self.recorded.question is None else str(self.recorded.question[row])
 
 
 @dataclass(frozen=True)
@@ -152,13 +142,7 @@ def ask_persons(
 ) -> None:
     """Ask for one grade after another, the best first, until nothing is to be asked.
 
-    Args:
-        book: where the grades go, each at once.
-        session: what is to be proved.
-        reference: the role that answers are compared with.
-        ask: asks a person.
-        say: is told what is proved after each batch, and at the end.
-        batch: how many questions a batch has.
+    A person is told what is proved after each batch, and at the end.
     """
     skipped: set[int] = set()
     while True:
@@ -180,15 +164,12 @@ def ask_persons(
 
 
 def ask_judge(
-    book: GradeBook, wanted: Sequence[Wanted], judge: Judge, reference: str
+    book: GradeBook, wanted: Sequence[GradeRequest], judge: Judge, reference: str
 ) -> str | None:
     """Have a judge say of every wanted answer what it has not said yet.
 
     Returns:
         Why not all were asked; None: they were.
-
-    Raises:
-        InputError: as `Judge.ask`.
     """
     whose = Grader(judge.name, reference)
     said = {
@@ -213,6 +194,6 @@ def ask_judge(
     return judge.ask(judgements, keep)
 
 
-def _described(plan: Line) -> str:
+def _described(plan: GradeLine) -> str:
     fields = ((name, getattr(plan, name)) for name in plan.__struct_fields__)
     return ", ".join(f"{name} {value}" for name, value in fields if value is not None)

@@ -8,31 +8,30 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.grading.queue import (
-    Given,
-    Next,
-    Wanted,
-    at_worst,
-    by_lot,
+    AnswerTable,
+    GradeRequest,
+    GradingPlan,
     chosen_at,
+    sampled,
     to_compare,
     to_judge,
+    worst_case,
 )
 from farthing.methods.selective.policy import as_trained
 from farthing.money import usd_from_nano
 from farthing.promises.base import Promise
 from farthing.promises.beside_reference import named
 from farthing.promises.certificate import Certificate
-from farthing.recommendation.bundle_splits import Split
 from farthing.recommendation.partial_grades import LabelledTraces
 from farthing.recommendation.pipeline import Ready, ready_for
 from farthing.recommendation.played import PlayedPolicy
-from farthing.recommendation.prove import Promised, Tested, of_requests, promise
+from farthing.recommendation.prove import Proof, Tested, of_requests, prove
+from farthing.recommendation.splits import Split
 from farthing.traces.arrays import NO_ANSWER
-from farthing.traces.grades.named import check_graded, first_answer, reference_of
-from farthing.traces.grades.overlay import recorded_marks
+from farthing.traces.grades.overlay import check_graded, first_answer, recorded_marks, reference_of
 
 if TYPE_CHECKING:
-    from farthing.methods.selective.learner import Learned
+    from farthing.methods.selective.learner import SelectiveFit
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ class GradingStatus:
     """What is proved so far, and what is to be graded next."""
 
     certificate: Certificate
-    then: Next
+    then: GradingPlan
     """What persons are asked next."""
-    judged: tuple[Wanted, ...]
+    judged: tuple[GradeRequest, ...]
     """What a judge is asked, whatever persons know."""
     cost_nano: int | None = None
     """Mean cost a question of what is proved, in nano-dollars; None: nothing is."""
@@ -86,16 +85,12 @@ class GradingSession:
     bundle: Path
     asked: Promise
     split: Split
-    learned: "Learned | None" = None
+    learned: "SelectiveFit | None" = None
     """Of a selective promise: the policy that says how sure it is; calibration grades do not change
     it."""
 
     def begun(self, graded: LabelledTraces) -> "GradingSession":
-        """Return the session with what has to be learnt once.
-
-        Raises:
-            InputError: a promise of right answers, and nobody graded some training questions.
-        """
+        """Return the session with what has to be learnt once."""
         if self.asked.layout != "sure":
             return self
         from farthing.methods.selective.learner import confident  # noqa: PLC0415 - scikit-learn
@@ -106,12 +101,7 @@ class GradingSession:
         return replace(self, learned=confident(policy, ready.train.played, empty, self.asked.alpha))
 
     def standing(self, graded: LabelledTraces) -> GradingStatus:
-        """Calibrate with the grades so far; the bundle stays as it is.
-
-        Raises:
-            InputError: as `pipeline.calibrate`; no reference is named; or the promise is selective
-                and nothing was drawn.
-        """
+        """Calibrate with the grades so far; the bundle stays as it is."""
         if self.asked.layout == "sure" and graded.draw is None:
             raise InputError("a selective promise takes questions that chance drew; draw first")
         if self.asked.held_to_reference and self.asked.graded_by == "lot":
@@ -120,23 +110,21 @@ class GradingSession:
         if self.learned is not None:
             found = self._selective(self.asked, self.learned, ready)
         else:
-            found = promise(self.asked, ready.bundle, ready.train, ready.prove, None)
+            found = prove(self.asked, ready.bundle, ready.train, ready.prove, None)
         return _standing(self.asked, ready, found, graded)
 
     @staticmethod
-    def _selective(asked: Promise, learned: "Learned", ready: Ready) -> Promised:
-        from farthing.recommendation.prove_selective import prove  # noqa: PLC0415 - scikit-learn
+    def _selective(asked: Promise, learned: "SelectiveFit", ready: Ready) -> Proof:
+        from farthing.recommendation.prove_selective import prove_candidates  # noqa: PLC0415 - scikit-learn
 
         plays = PlayedPolicy(learned.policy, "allow", None)
-        return of_requests(prove(asked, [learned], plays, ready.prove), ready.prove)
+        return of_requests(prove_candidates(asked, [learned], plays, ready.prove), ready.prove)
 
 
-def _standing(
-    asked: Promise, ready: Ready, found: Promised, graded: LabelledTraces
-) -> GradingStatus:
+def _standing(asked: Promise, ready: Ready, found: Proof, graded: LabelledTraces) -> GradingStatus:
     if found.tested is None:
         raise InputError("no grade helps this promise")
-    given = _given(asked, ready, found.tested, graded)
+    table = _table(asked, ready, found.tested, graded)
     point = getattr(found.certificate.promise, "point", None)
     cost = reference = role = None
     if asked.held_to_reference:
@@ -145,27 +133,27 @@ def _standing(
         reference = round(recorded.cost_nano[:, 0, recorded.roles.index(role)].mean())
         spent = found.tested.evidence.cost_nano
         cost = None if point is None else round(spent[:, point].mean())
-    judged = to_judge(given, same=asked.graded_by == "judge")
-    then = _next(asked, given, found.tested.evidence, graded)
+    judged = to_judge(table, same=asked.graded_by == "judge")
+    then = _next(asked, table, found.tested.evidence, graded)
     return GradingStatus(found.certificate, then, judged, cost, reference, role)
 
 
-def _next(asked: Promise, given: Given, evidence: Any, graded: LabelledTraces) -> Next:
+def _next(asked: Promise, table: AnswerTable, evidence: Any, graded: LabelledTraces) -> GradingPlan:
     if asked.graded_by == "judge":
-        return to_compare(given, graded.uncompared(evidence.role, given.rows))
+        return to_compare(table, graded.uncompared(evidence.role, table.rows))
     test = asked.testing(evidence)
     sample = evidence.sample
-    return at_worst(given, test) if sample is None else by_lot(given, test, sample)
+    return worst_case(table, test) if sample is None else sampled(table, test, sample)
 
 
-def _given(asked: Promise, ready: Ready, tested: Tested, graded: LabelledTraces) -> Given:
+def _table(asked: Promise, ready: Ready, tested: Tested, graded: LabelledTraces) -> AnswerTable:
     recorded, rows = ready.prove.recorded, ready.parts.calibrate
     theirs = np.full(len(rows), NO_ANSWER, dtype=np.int64)
     if asked.held_to_reference:
         role = _role(asked, recorded.grade, recorded.roles)
         theirs = first_answer(recorded, role).astype(np.int64)
     marks = recorded_marks(graded.traces.take(rows), max(graded.wordings.most, 1))
-    return Given(rows, chosen_at(tested.right_at, ready.prove.played), theirs, marks)
+    return AnswerTable(rows, chosen_at(tested.right_at, ready.prove.played), theirs, marks)
 
 
 def _role(asked: Promise, grade: str, roles: tuple[str, ...]) -> str:

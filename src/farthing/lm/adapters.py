@@ -2,17 +2,22 @@
 
 The network as it was when a training began is a second adapter beside the first, so that a
 reference and a critic need no copy of the large one. One of the two acts at a time.
+
+The critics beside them say, before each token of an episode, what it will earn: B episodes, T
+tokens, W numbers of a state.
 """
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
+from copy import copy, deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn import Linear, Module
+from torch.nn.functional import normalize
 
 from farthing.errors import InputError, MissingExtraError
 
@@ -37,9 +42,6 @@ def adapt(network: Any, rank: int, base: str, seed: int) -> None:
         rank: numbers through which an adapter's factors meet, 1 or more.
         base: what a folder of the adapter will name as its base: a folder, or `smollm2`.
         seed: of the other factor.
-
-    Raises:
-        MissingExtraError: peft is absent.
     """
     try:
         import peft  # noqa: PLC0415 - slow to load
@@ -56,11 +58,7 @@ def adapt(network: Any, rank: int, base: str, seed: int) -> None:
 
 
 def learning(network: Any) -> None:
-    """Let the adapter learn; one that was loaded does not by itself.
-
-    Raises:
-        InputError: the network has adapters of other names.
-    """
+    """Let the adapter learn; one that was loaded does not by itself."""
     if ACTING not in network.peft_config:
         names = ", ".join(network.peft_config)
         raise InputError(f"the adapter is called {names}; a training needs one called {ACTING}")
@@ -118,3 +116,52 @@ class Began:
                 yield
         finally:
             self._network.set_adapter(ACTING)
+
+
+class Critic(Module):
+    """Says, before each token, what the episode will earn: a trunk and one number."""
+
+    def __init__(self, trunk: Module, width: int) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, _zero_head(width)
+
+    @classmethod
+    def beside(cls, network: Any) -> Self:
+        """Return a critic that begins as a copy of a network's trunk."""
+        return cls(deepcopy(network.model), network.config.hidden_size)
+
+    def seen(self, tokens: Tensor) -> Tensor:
+        """Return what is computed once of a batch: nothing, as the trunk learns."""
+        return tokens
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the value before each next token, [B, T]."""
+        values: Tensor = self.head(self.trunk(seen).last_hidden_state)[..., 0]
+        return values
+
+
+class HeadCritic(Module):
+    """A critic whose trunk does not learn: the network as it was when the training began.
+
+    Its states are brought to length 1; those of pretrained networks are of any length.
+    """
+
+    def __init__(self, began: Began, width: int) -> None:
+        super().__init__()
+        self._began, self.head = began, _zero_head(width)
+
+    def seen(self, tokens: Tensor) -> Tensor:
+        """Return what is computed once of a batch: all but the head, [B, T, W]."""
+        return normalize(self._began.states(tokens), dim=-1)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the value before each next token, [B, T]."""
+        values: Tensor = self.head(seen)[..., 0]
+        return values
+
+
+def _zero_head(width: int) -> Linear:
+    head = Linear(width, 1)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    return head

@@ -12,13 +12,13 @@ from safetensors.torch import load_file, save
 from torch.nn import Module
 from torch.optim import Optimizer
 
-from farthing.traces.atomic_folder import write_folder
+from farthing.traces.atomic import write_folder
 
 _TENSORS, _SAID = "state.safetensors", "state.json"
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """Everything that a training changes: weights that learn, optimizers, the source of chance."""
 
     modules: Mapping[str, Module]

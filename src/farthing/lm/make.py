@@ -3,20 +3,79 @@
 import json
 import multiprocessing
 import queue
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
-from farthing.lm.measure import Measured, measure
-from farthing.lm.networks import Network, draws
-from farthing.lm.supervised import BUCKET, Progress, train
-from farthing.lm.symbols import FIRST, WHOLE, tokenizer
-from farthing.lm.tiny import network as random_network
+from farthing.lm.networks import CONTEXT, NetworkRecipe, draws
+from farthing.lm.networks import network as random_network
+from farthing.lm.supervised import BUCKET, TrainingProgress, train
+from farthing.lm.symbols import END, FIRST, MODES, NUMBERS, WHOLE, decode, encode, tokenizer
+from farthing.models.generation import GenerationRow, Hook, generate, without
+from farthing.tasks.arithmetic import ARITHMETIC, LONGEST, Kind, Recipe, draw_of
+
+LENGTHS: dict[Kind, Sequence[int]] = {
+    "affine": range(1, LONGEST + 1),
+    "sums": range(1, LONGEST + 1),
+    "products": range(1, LONGEST + 1),
+}
+"""What is measured."""
+TOGETHER = 250
+"""Questions that are answered in one batch."""
+
+
+@dataclass(frozen=True)
+class MeasuredPart:
+    """How a network did on the questions of one kind and length."""
+
+    kind: Kind
+    hops: int
+    right: int
+    asked: int
+    symbols: int
+    """That it wrote."""
+
+
+def measure(
+    network: Any, asked: int, seed: int, *, controls: bool = False
+) -> Iterator[MeasuredPart]:
+    """Ask a network fresh questions of the part `test`, and count; it takes the likeliest symbols.
+
+    So many for each kind and length. One that controls has to answer by itself.
+    """
+    for kind, lengths in LENGTHS.items():
+        for hops in lengths:
+            drawn = draw_of("test", [Recipe(kind, hops)], np.random.default_rng([seed, hops]))
+            problems = [next(drawn) for _ in range(asked)]
+            texts = [MODES[-1] + one.text if controls else one.text for one in problems]
+            replies = answered(network, texts, [alone] if controls else [])
+            graded = zip(replies, problems, strict=True)
+            right = sum(ARITHMETIC.grade(reply, [problem.answer]) for reply, problem in graded)
+            yield MeasuredPart(kind, hops, right, asked, sum(map(len, map(encode, replies))))
+
+
+alone = without(NUMBERS["<call>"])
+"""Forbids calls."""
+
+
+def answered(network: Any, texts: Sequence[str], hooks: Sequence[Hook] = ()) -> list[str]:
+    """Return what a network writes after each text, without its end."""
+    replies = []
+    for at in range(0, len(texts), TOGETHER):
+        prompts = map(encode, texts[at : at + TOGETHER])
+        ends = frozenset({NUMBERS[END]})
+        rows = [GenerationRow(ids, max_tokens=CONTEXT - len(ids), ends=ends) for ids in prompts]
+        for row, done in zip(rows, generate(network, rows, hooks), strict=True):
+            written = [number for number in done.ids if number not in row.ends]
+            replies.append(decode(written))
+    return replies
+
 
 ASKED = 400
 """Fresh questions for each kind and length, when a network was trained."""
@@ -29,10 +88,10 @@ Told = Any
 """A queue between processes, of (name, progress, steps)."""
 
 
-class Watch(Protocol):
+class TrainingWatch(Protocol):
     """Is told how a training goes on."""
 
-    def __call__(self, name: str, progress: Progress, steps: int) -> None:
+    def __call__(self, name: str, progress: TrainingProgress, steps: int) -> None:
         """Take notice of a network that has learned so far."""
         ...
 
@@ -45,22 +104,19 @@ class Made:
     seconds: float
     symbols: int
     parameters: int
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredPart, ...]
 
 
-def make(one: Network, out: Path, watch: Watch, asked: int = ASKED) -> Made:
+def make(one: NetworkRecipe, out: Path, watch: TrainingWatch, asked: int = ASKED) -> Made:
     """Train a network and write its folder; go on where a kill left off.
 
-    Args:
-        one: what to train.
-        out: gets a folder of its name. `.NAME.training` beside it keeps what is needed to go on.
-        watch: is told how far it is.
-        asked: fresh questions for each kind and length, when it was trained.
+    Its folder in `out` has its name; `.NAME.training` beside it keeps what is needed to go on. So
+    many fresh questions are asked of it for each kind and length.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = random_network(one.size, one.seed).to(device)
 
-    def told(progress: Progress) -> None:
+    def told(progress: TrainingProgress) -> None:
         watch(one.name, progress, one.course.steps)
 
     kept = out / f".{one.name}.training"
@@ -76,16 +132,17 @@ def make(one: Network, out: Path, watch: Watch, asked: int = ASKED) -> Made:
 
 
 def make_all(
-    networks: Sequence[Network], out: Path, *, workers: int, watch: Watch, asked: int = ASKED
+    networks: Sequence[NetworkRecipe],
+    out: Path,
+    *,
+    workers: int,
+    watch: TrainingWatch,
+    asked: int = ASKED,
 ) -> list[Made]:
     """Train networks side by side, each in a process of its own, and write the list of them.
 
-    Args:
-        networks: what to train, those that take longest first.
-        out: gets a folder for each, and `models.json`.
-        workers: processes; each uses one core.
-        watch: is told how far each is.
-        asked: as of `make`.
+    Give those that take longest first; each worker uses one core. `out` gets a folder for each, and
+    `models.json`.
     """
     out.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
@@ -107,7 +164,7 @@ def _begin(told: Told) -> None:
     _TOLD.append(told)
 
 
-def _make_one(one: Network, out: Path, asked: int) -> Made:
+def _make_one(one: NetworkRecipe, out: Path, asked: int) -> Made:
     return make(one, out, lambda *progress: _TOLD[0].put(progress), asked)
 
 
@@ -122,7 +179,7 @@ def write(network: Any, template: str, folder: Path, said: dict[str, Any]) -> No
     (folder / LOG).write_text(json.dumps(said, indent=1) + "\n")
 
 
-def catalogue(networks: Sequence[Network], made: Sequence[Made]) -> str:
+def catalogue(networks: Sequence[NetworkRecipe], made: Sequence[Made]) -> str:
     """Return what says, without PyTorch, which networks there are and what they cost (JSON)."""
     parameters = {one.name: one.parameters for one in made}
     lines = [

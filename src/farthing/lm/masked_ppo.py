@@ -2,6 +2,8 @@
 
 The loss is taken of the controller's own tokens; what experts replied is context and nothing else.
 B episodes, T tokens, prompt included.
+
+Hooks of the generation are applied again to whole episodes: training sees what was drawn from.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,15 +17,54 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.utils import clip_grad_norm_
 
-from farthing.lm.adapters import Began, adapted, learning
-from farthing.lm.critics import Critic, HeadCritic
-from farthing.lm.hooked import hooked
-from farthing.models.generation import Hook
+from farthing.lm.adapters import Began, Critic, HeadCritic, adapted, learning
+from farthing.models.generation import Context, Hook
 from farthing.rl import ppo
-from farthing.rl.group_advantage import group_advantage, over_tokens
-from farthing.rl.masked_gae import masked_gae, place_reward
-from farthing.rl.shrunk_baseline import shrunk_advantage
+from farthing.rl.group_advantage import group_advantage, over_tokens, shrunk_advantage
+from farthing.rl.ppo import masked_gae, place_reward
 from farthing.traces.arrays import FloatArray
+
+
+def hooked(logits: Tensor, tokens: Tensor, ours: Tensor, hooks: Sequence[Hook]) -> Tensor:
+    """Return the logits that the controller's tokens were drawn from, [B, T - 1, V].
+
+    Roll-outs draw from what the hooks leave. So the policy is that distribution: the ratio of PPO,
+    the entropy and the divergence from the reference, which is under the same hooks, are of it. A
+    ratio to the network's own distribution would begin away from 1, and a token that a hook forced
+    would count as the controller's choice. It has ratio 1, and no gradient.
+
+    Args:
+        logits: [B, T - 1, V] of the token after each, as the network makes them.
+        tokens: [B, T] the episodes.
+        ours: [B, T] whether the controller wrote the token.
+        hooks: applied one after another, where a token of ours follows and nowhere else.
+    """
+    if not hooks:
+        return logits
+    places = ours[:, 1:].nonzero(as_tuple=True)
+    contexts = [
+        Context(ids[: at + 1], begun)
+        for ids, begins in zip(tokens.tolist(), _begins(ours), strict=True)
+        for at, begun in begins
+    ]
+    rows = logits[places]
+    for hook in hooks:
+        rows = hook(rows, contexts)
+    return logits.index_put(places, rows)
+
+
+def _begins(ours: Tensor) -> list[list[tuple[int, int]]]:
+    """Return, for each token of ours, the place before it and how long its turn's prompt was."""
+    found = []
+    for row in ours.tolist():
+        places, begun = [], 0
+        for at in range(1, len(row)):
+            if row[at]:
+                begun = begun if row[at - 1] else at
+                places.append((at - 1, begun))
+        found.append(places)
+    return found
+
 
 Logits = Callable[[Tensor], Tensor]
 """[B, T] token ids to [B, T, V] logits of the token after each."""
@@ -63,7 +104,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Batch:
+class EpisodeBatch:
     """Episodes, filled up on the right."""
 
     tokens: Tensor
@@ -106,13 +147,13 @@ class Batch:
             torch.tensor(np.zeros(len(episodes)) if prior is None else prior, dtype=torch.float32),
         )
 
-    def take(self, rows: Tensor) -> "Batch":
+    def take(self, rows: Tensor) -> "EpisodeBatch":
         """Return some episodes."""
-        return Batch(*(part[rows] for part in self._parts))
+        return EpisodeBatch(*(part[rows] for part in self._parts))
 
-    def on(self, device: torch.device) -> "Batch":
+    def on(self, device: torch.device) -> "EpisodeBatch":
         """Return the episodes where a network is."""
-        return Batch(*(part.to(device) for part in self._parts))
+        return EpisodeBatch(*(part.to(device) for part in self._parts))
 
     @property
     def _parts(self) -> tuple[Tensor, ...]:
@@ -120,7 +161,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Figures:
+class UpdateFigures:
     """What an update did, each a mean over its episodes or their own tokens."""
 
     kl: float
@@ -143,7 +184,7 @@ class Learners:
     critic: Critic | HeadCritic | None
     """None: advantages are by group, shrunk or not."""
     hooks: tuple[Hook, ...] = ()
-    """What policy and reference are under, see `lm/hooked.py`."""
+    """What policy and reference are under, see `hooked`."""
 
     @classmethod
     def of(cls, network: Any, settings: Settings, hooks: tuple[Hook, ...] = ()) -> Self:
@@ -179,26 +220,26 @@ class MaskedTrainer:
         named = {"policy": self.learners.policy}
         return named if self.learners.critic is None else named | {"critic": self.learners.critic}
 
-    def update(self, batch: Batch, factor: float, generator: np.random.Generator) -> Figures:
+    def update(
+        self, batch: EpisodeBatch, factor: float, generator: np.random.Generator
+    ) -> UpdateFigures:
         """Learn from episodes that the present policy played.
 
-        Args:
-            batch: the episodes.
-            factor: share of the learning rates, see `rl/rex.py`.
-            generator: puts them in order.
+        `factor` is the share of the learning rates, see `rl/rex.py`; the generator puts the
+        episodes in order.
         """
         self._set_rates(factor)
         settings = self.settings
         device = next(self.learners.policy.parameters()).device
-        judged = _Judged.of(batch.on(device), self.learners, settings)
+        judged = _JudgedEpisodes.of(batch.on(device), self.learners, settings)
         figures: list[tuple[float, ...]] = []
         for _ in range(settings.epochs):
             order = torch.from_numpy(generator.permutation(len(batch.tokens)))
             figures += [self._step(judged.take(rows)) for rows in _parts(order, settings.minibatch)]
         told = np.array(figures).mean(axis=0).tolist()
-        return Figures(float(ppo.masked_mean(judged.divergence, judged.mask)), *told)
+        return UpdateFigures(float(ppo.masked_mean(judged.divergence, judged.mask)), *told)
 
-    def _step(self, judged: "_Judged") -> tuple[float, ...]:
+    def _step(self, judged: "_JudgedEpisodes") -> tuple[float, ...]:
         settings, mask = self.settings, judged.mask
         tokens, ours = judged.batch.tokens, judged.batch.ours
         logits = self.learners.policy(tokens).logits[:, :-1]
@@ -215,7 +256,7 @@ class MaskedTrainer:
         moved = ppo.approximate_kl(new, judged.old, mask)
         return tuple(one.item() for one in (spread, clipped, moved, loss, error))
 
-    def _judge_better(self, judged: "_Judged") -> Tensor:
+    def _judge_better(self, judged: "_JudgedEpisodes") -> Tensor:
         if self.learners.critic is None:
             return torch.zeros(())
         values = self.learners.critic(judged.seen)[:, :-1]
@@ -232,10 +273,10 @@ class MaskedTrainer:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _JudgedEpisodes:
     """Episodes with what is computed once of each: [B, T - 1], of the token after each."""
 
-    batch: Batch
+    batch: EpisodeBatch
     seen: Tensor
     """[B, T, ...] what the critic reads."""
     written: Tensor
@@ -249,7 +290,7 @@ class _Judged:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, batch: Batch, learners: Learners, settings: Settings) -> "_Judged":
+    def of(cls, batch: EpisodeBatch, learners: Learners, settings: Settings) -> "_JudgedEpisodes":
         written, mask, old = batch.tokens[:, 1:], batch.ours[:, 1:], batch.logprobs[:, 1:]
         logits = learners.reference(batch.tokens)[:, :-1]
         logits = hooked(logits, batch.tokens, batch.ours, learners.hooks)
@@ -269,16 +310,18 @@ class _Judged:
         parts = (written, mask, old, reference, divergence, values, advantages, returns)
         return cls(batch, seen, *parts)
 
-    def take(self, rows: Tensor) -> "_Judged":
+    def take(self, rows: Tensor) -> "_JudgedEpisodes":
         """Return some episodes."""
         parts = (
             *(self.written, self.mask, self.old, self.reference),
             *(self.divergence, self.values, self.advantages, self.returns),
         )
-        return _Judged(self.batch.take(rows), self.seen[rows], *(part[rows] for part in parts))
+        return _JudgedEpisodes(
+            self.batch.take(rows), self.seen[rows], *(part[rows] for part in parts)
+        )
 
 
-def _compared(batch: Batch, settings: Settings) -> Tensor:
+def _compared(batch: EpisodeBatch, settings: Settings) -> Tensor:
     """Return advantages without a value model, [B]."""
     if settings.advantage == "shrunk":
         return shrunk_advantage(batch.reward, batch.group, batch.prior)

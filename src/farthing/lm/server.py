@@ -13,9 +13,8 @@ from aiohttp import web
 
 from farthing.errors import ContextTooLongError, InputError, ModelError
 from farthing.models.base import MAX_TOKENS, Completion
-from farthing.models.chat_serving import ChatRequest, chunks, problem, read_request, reply
+from farthing.models.chat_serving import ChatRequest, chunks, problem, read_request, reply, shown
 from farthing.models.local import LocalModel
-from farthing.models.net import shown
 
 LARGEST_BODY = 4 * 2**20
 """Bytes of a request, at most."""
@@ -28,10 +27,7 @@ def serve(
 ) -> None:
     """Serve until the process is interrupted or asked to end.
 
-    Args:
-        models: by the name that a request gives.
-        listening: a bound socket.
-        ready: told the address, once it answers.
+    The socket is bound; `ready` is told the address, once it answers.
     """
     web.run_app(
         application(models),

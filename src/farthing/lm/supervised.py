@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 from farthing.errors import InputError
-from farthing.lm.checkpoint import State
+from farthing.lm.checkpoint import TrainingState
 from farthing.rl.rex import rex
 
 SKIP = -100
@@ -39,7 +39,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingCourse:
     """How long a network learns, and how fast."""
 
     steps: int
@@ -60,7 +60,7 @@ class Course:
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """How far a training is."""
 
     step: int = 0
@@ -77,37 +77,31 @@ class Progress:
 
 
 Draw = Callable[[np.random.Generator], Example]
-Watch = Callable[[Progress], None]
+Watch = Callable[[TrainingProgress], None]
 
 
 def train(
     network: Any,
     draw: Draw,
-    course: Course,
+    course: TrainingCourse,
     *,
     seed: int,
     folder: Path | None = None,
     watch: Watch = lambda _: None,
-) -> Progress:
+) -> TrainingProgress:
     """Train a network in place.
 
-    Args:
-        network: a causal language model of the transformers library.
-        draw: gives one example.
-        course: how long.
-        seed: of the examples.
-        folder: keeps what is needed to go on, after each bucket that took a while; where it is
-            there already, the training goes on from it. None keeps nothing.
-        watch: is told after each bucket.
+    `folder` keeps what is needed to go on, after each bucket that took a while; where it is there
+    already, the training goes on from it. None keeps nothing.
 
     Returns:
         How far it came: `course.steps` steps.
     """
     generator, optimizers = np.random.default_rng(seed), optimizers_of(network, course)
-    state = State({"network": network}, optimizers, generator)
-    done = Progress()
+    state = TrainingState({"network": network}, optimizers, generator)
+    done = TrainingProgress()
     if folder is not None and folder.exists():
-        done = Progress(**state.restore(folder))
+        done = TrainingProgress(**state.restore(folder))
     saved, began = done.seconds, time.monotonic() - done.seconds
     network.train()
     while done.step < course.steps:
@@ -172,7 +166,7 @@ def _step(
     return loss.item()
 
 
-def optimizers_of(network: Any, course: Course) -> dict[str, torch.optim.Optimizer]:
+def optimizers_of(network: Any, course: TrainingCourse) -> dict[str, torch.optim.Optimizer]:
     """Return Muon for the matrices, and AdamW for embeddings, convolutions and norms.
 
     What does not learn, beside an adapter, is left out.
@@ -189,7 +183,9 @@ def optimizers_of(network: Any, course: Course) -> dict[str, torch.optim.Optimiz
     return found
 
 
-def _set_rates(optimizers: Mapping[str, torch.optim.Optimizer], course: Course, step: int) -> None:
+def _set_rates(
+    optimizers: Mapping[str, torch.optim.Optimizer], course: TrainingCourse, step: int
+) -> None:
     factor = rex(step / course.steps) * min(1.0, (step + 1) / course.warm)
     rates = {"muon": course.muon, "adam": course.adam}
     for name, optimizer in optimizers.items():

@@ -79,8 +79,7 @@ def said(numbers: Sequence[int]) -> str:
 def tokenizer(template: str) -> Any:
     """Return a tokenizer of the transformers library that does the same.
 
-    Args:
-        template: how it reads a conversation, `WHOLE` or `FIRST`.
+    A template, `WHOLE` or `FIRST`, says how it reads a conversation.
     """
     import tokenizers  # noqa: PLC0415 - an extra, as is the next
     import transformers  # noqa: PLC0415

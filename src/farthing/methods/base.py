@@ -13,7 +13,7 @@ from farthing.process.generator.config import GeneratorConfig
 from farthing.promises.certificate import AskedOf
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.eligibility import Missing, common
-from farthing.traces.grades.named import reference_of
+from farthing.traces.grades.overlay import reference_of
 from farthing.traces.pool import cascade, is_pool
 from farthing.traces.system import System
 

@@ -25,9 +25,6 @@ def posterior(prior: FloatArray, ratings: FloatArray) -> FloatArray:
         ratings: [E, M, S] how typical each of M raters finds each of E observations of each state,
             as p(observation | state) up to a factor of its own for each observation; above 0.
 
-    Raises:
-        InputError: no state is possible.
-
     >>> said = np.array([[[0.8, 0.2], [0.6, 0.4], [0.01, 0.99]]])  # the third is far off
     >>> posterior(np.array([0.5, 0.5]), said).round(3).tolist()
     [0.6, 0.4]

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     SETTINGS,
     PoolLearner,
     PoolPolicy,
-    PoolTables,
+    pool_method,
     possible_answers,
     tables,
 )
@@ -65,13 +64,13 @@ class Judges:
     correlation: float = 0.0
     """rho, from 0 to 1."""
 
-    def said(self, traces: TraceArrays) -> "Replies":
+    def said(self, traces: TraceArrays) -> "JudgeReplies":
         """Return what the judges said, and in which bin each reply is."""
         score = self.scorers.p_right(traces)
         bins = (score[:, :, None] > self.edges).sum(axis=2)
-        return Replies(traces.answer[:, 0, :].astype(np.int64), bins)
+        return JudgeReplies(traces.answer[:, 0, :].astype(np.int64), bins)
 
-    def belief(self, replies: "Replies", known: BoolArray) -> "Belief":
+    def belief(self, replies: "JudgeReplies", known: BoolArray) -> "Belief":
         """Return what the known replies, [n, L], say.
 
         A candidate stands under the first judge that gives its answer.
@@ -125,7 +124,7 @@ class Judges:
 
 
 @dataclass(frozen=True)
-class Replies:
+class JudgeReplies:
     """What judges say, [n, L]; only where `known` says so was it paid for."""
 
     answer: IntArray
@@ -183,7 +182,9 @@ class OpinionsPolicy(PoolPolicy):
         offered = np.ones((len(traces), traces.n_roles), dtype=bool)
         parts = [
             self._along(
-                Replies(replies.answer[first : first + ROWS], replies.bins[first : first + ROWS]),
+                JudgeReplies(
+                    replies.answer[first : first + ROWS], replies.bins[first : first + ROWS]
+                ),
                 offered[first : first + ROWS],
             )
             for first in range(0, max(len(traces), 1), ROWS)
@@ -191,7 +192,9 @@ class OpinionsPolicy(PoolPolicy):
         order, score, leader = (np.concatenate(each) for each in zip(*parts, strict=True))
         return sweep(traces, order, score, leader, self.values)
 
-    def _along(self, replies: Replies, offered: BoolArray) -> tuple[IntArray, FloatArray, IntArray]:
+    def _along(
+        self, replies: JudgeReplies, offered: BoolArray
+    ) -> tuple[IntArray, FloatArray, IntArray]:
         """Return who is asked in which order, the score after each reply, and who leads: [n, L]."""
         n, judges = offered.shape
         known, rows = np.zeros((n, judges), dtype=bool), np.arange(n)
@@ -206,7 +209,7 @@ class OpinionsPolicy(PoolPolicy):
         return order, score, leader
 
     def _of(
-        self, replies: Replies, known: BoolArray, offered: BoolArray
+        self, replies: JudgeReplies, known: BoolArray, offered: BoolArray
     ) -> tuple[FloatArray, IntArray]:
         belief = self.judges.belief(replies, known & offered)
         return self._worth(self.judges.gain(belief), offered & ~known), belief.leader
@@ -221,28 +224,18 @@ class OpinionsLearner(PoolLearner):
     """Learns the judges' likelihoods and prices."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions; no seed changes anything.
-
-        Raises:
-            InputError: the questions are no pool, or nothing was graded.
-        """
+        """Learn from training questions; no seed changes anything."""
         del seed
         pool = tables(train)
-        price = _prices(train, pool)
+        made = np.maximum(train.made[:, 0].sum(axis=0), 1)
+        price = np.maximum(pool.cost.sum(axis=0) / made, LEAST_USD)
         dear = float(price.max())
         wrong_usd = np.geomspace(float(price.min()), 1e6 * dear, SETTINGS - 1)
         return OpinionsPolicy(fit_judges(train), price, np.append(-1.0 / wrong_usd, 0.0))
 
 
 def fit_judges(train: TraceArrays) -> Judges:
-    """Return how the models of a pool reply.
-
-    Args:
-        train: graded questions of a pool; which of them make up the fifths is always the same.
-
-    Raises:
-        InputError: nothing was graded.
-    """
+    """Return how the models of a pool reply."""
     graded, right = train.made[:, 0] & ~train.ungraded[:, 0], train.correct[:, 0]
     if not graded.any():
         raise InputError("no answer is graded, so nobody knows who is right; record `gold`")
@@ -254,7 +247,7 @@ def fit_judges(train: TraceArrays) -> Judges:
     bins = (score[:, :, None] > edges).sum(axis=2)
     share, member = classes(graded, right)
     said = train.answer[:, 0] != NO_ANSWER
-    counted = _Counted(graded, right, said, bins, member)
+    counted = _JudgeCounts(graded, right, said, bins, member)
     part = np.random.default_rng(0).permutation(len(train)) % RATERS
     raters = [counted.rates(part != one) for one in range(RATERS)]
     rate, silent, sure = (np.median(each, axis=0) for each in zip(*raters, strict=True))
@@ -314,7 +307,7 @@ def _rates(graded: BoolArray, right: BoolArray, member: FloatArray) -> FloatArra
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _JudgeCounts:
     graded: BoolArray
     right: BoolArray
     said: BoolArray
@@ -332,23 +325,13 @@ class _Counted:
         return _rates(graded, right, self.member[rows]), silent, sure
 
 
-def _prices(train: TraceArrays, pool: PoolTables) -> FloatArray:
-    made = np.maximum(train.made[:, 0].sum(axis=0), 1)
-    price: FloatArray = np.maximum(pool.cost.sum(axis=0) / made, LEAST_USD)
-    return price
-
-
-OPINIONS = Method(
+OPINIONS = pool_method(
     name="bayesian-orchestration",
     label="Bayesian orchestration",
     meaning="Weighs opinions by Bayes; buys one more while it saves more than it costs",
     paper="2601.01522",
     policy=OpinionsPolicy,
     learner=OpinionsLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
     varies_with=frozenset(),
     place=92,
 )

@@ -30,31 +30,19 @@ def cards() -> list[Method]:
 
 
 def card(name: str) -> Method:
-    """Return the card of a method.
-
-    Raises:
-        UnknownNameError: nothing has that name; the message lists the names there are.
-    """
+    """Return the card of a method."""
     found: Method = plugins.load(GROUP, name)
     return found
 
 
 def policy_class(name: str) -> type[Saveable]:
-    """Return the class of the policies that a method makes.
-
-    Raises:
-        UnknownNameError: there is no such method.
-    """
+    """Return the class of the policies that a method makes."""
     found: type[Saveable] = load(card(name).policy)
     return found
 
 
 def name_of(policy: Policy) -> str:
-    """Return the name of a method that makes policies of this class: the first in the alphabet.
-
-    Raises:
-        UnknownNameError: none does.
-    """
+    """Return the name of a method that makes policies of this class: the first in the alphabet."""
     place = place_of(type(policy))
     names = sorted(card.name for card in cards() if card.policy_place == place)
     if not names:
@@ -76,11 +64,7 @@ def systems() -> list[SystemCard]:
 
 
 def system(kind: str, name: str) -> Any:
-    """Return what a card of a kind makes: for `allocator` an `Allocator`, for `pacer` a pacer.
-
-    Raises:
-        UnknownNameError: nothing of that kind has the name; the message lists the names there are.
-    """
+    """Return what a card of a kind makes: for `allocator` an `Allocator`, for `pacer` a pacer."""
     found = plugins.load(f"{kind}s", name)
     return load(found.make) if isinstance(found, SystemCard) else found
 

@@ -8,12 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.methods.base import Fitted, Progress
+from farthing.methods.base import Fitted, Method, Progress
 from farthing.methods.serialization import DataclassState
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
@@ -25,6 +26,17 @@ SLACK = 0.02
 """Accuracy that a first model may cost in training when first models are compared."""
 SETTINGS = 60
 """Operating points, at most."""
+
+
+pool_method = partial(
+    Method,
+    action_spaces=("pool",),
+    needs=("pool",),
+    extras=("train",),
+    imports=("sklearn.linear_model",),
+    varies_with=frozenset({"seed"}),
+)
+"""The card of a pool method; it says for itself what differs."""
 
 
 class PoolPolicy(DataclassState, ABC):
@@ -50,12 +62,7 @@ class PoolPolicy(DataclassState, ABC):
 
     @abstractmethod
     def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
-        """Return who is asked next, [n], whether, [n], and who gives the single answer, [n].
-
-        Args:
-            state: what is known.
-            point: index of the operating point.
-        """
+        """Return who is asked next, [n], whether, [n], and who gives the single answer, [n]."""
 
     @abstractmethod
     def points(self, traces: TraceArrays) -> OperatingPoints:
@@ -155,11 +162,7 @@ class PoolLearner(ABC):
 
     @abstractmethod
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Return the policy; the seed decides whatever is drawn.
-
-        Raises:
-            InputError: the questions are no pool, or lack what the method needs.
-        """
+        """Return the policy; the seed decides whatever is drawn."""
 
 
 @dataclass(frozen=True)
@@ -173,22 +176,14 @@ class PoolTables:
 
 
 def tables(pool: TraceArrays) -> PoolTables:
-    """Drop the axis of rounds.
-
-    Raises:
-        InputError: the traces are no pool.
-    """
+    """Drop the axis of rounds."""
     if pool.horizon != 1:
         raise InputError("these traces have rounds; this method chooses among a pool of models")
     return PoolTables(pool.correct[:, 0, :], pool.cost_nano[:, 0, :] / 1e9)
 
 
 def strongest(train: TraceArrays, name: str | None) -> int:
-    """Return the place of the model called `name`, or of the most accurate one in training.
-
-    Raises:
-        UnknownNameError: no model of the pool has this name.
-    """
+    """Return the place of the model called `name`, or of the most accurate one in training."""
     if name is None:
         return int(train.correct[:, 0, :].mean(axis=0).argmax())
     if name not in train.roles:
@@ -201,9 +196,7 @@ def possible_answers(train: TraceArrays) -> float:
 
     Two wrong answers are the same with probability 1 / (K - 1): K comes from how often they were,
     half a pair counting for either outcome. It is no whole number, and 3 where no pair was seen.
-
-    Args:
-        train: questions of a pool; what was not graded, or not answered, counts for nothing.
+    What was not graded, or not answered, counts for nothing.
     """
     answer = train.answer[:, 0]
     wrong = train.made[:, 0] & ~train.ungraded[:, 0] & ~train.correct[:, 0] & (answer != NO_ANSWER)

@@ -56,6 +56,11 @@ def finite(value: Array) -> Array:
     return np.clip(value, -_LARGEST, _LARGEST) if value.dtype.kind == "f" else value
 
 
+def under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays whose names begin with a prefix, named without it."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
 def rebuilt(kind: type[T], arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> T:
     """Rebuild a dataclass from what `state_of` returned."""
     found: T = _built(kind, "", arrays, settings)

@@ -18,7 +18,7 @@ from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.process.action_space import SpaceName, arrange
 from farthing.process.base import NOTHING, Budget, Decision, State
-from farthing.process.play import Followed, with_next
+from farthing.process.play import PolicyOrder, with_next
 from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
 
 ODDS = 1e-4
@@ -56,7 +56,7 @@ class SetSizePenaltyPolicy:
         answers = self._priced(laid, going_on)[:, state.turn - 1]
         return replace(decision, answers=answers)
 
-    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> PolicyOrder:
         """Follow the other policy's order through many questions, and score all answers at once."""
         along = self.inner.followed(traces, budget)
         answers = self._priced(along.traces, along.scores[:, :, -1])

@@ -22,9 +22,8 @@ from farthing.errors import (
 from farthing.models.base import Completion, Prompt
 from farthing.models.chat_completions import UNREADABLE
 from farthing.models.http_failures import failure
-from farthing.models.keys import Key
 from farthing.models.prices import Price, PriceTable
-from farthing.models.remote import RemoteModel, RemoteSettings
+from farthing.models.remote import Key, RemoteModel, RemoteSettings
 
 _BY_NAME: dict[str, type[ModelError]] = {
     "AuthenticationError": AuthenticationError,
@@ -54,12 +53,7 @@ class AnyLLMSettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
         return prices.find(self.model, provider=self.price_provider or self.vendor)
 
     def open(self, prices: PriceTable) -> "AnyLLMModel":
-        """Return the model, with its key read and its price looked up.
-
-        Raises:
-            InputError: the key cannot be read, or the library knows no such vendor.
-            MissingExtraError: `any-llm-sdk` is absent.
-        """
+        """Return the model, with its key read and its price looked up."""
         return AnyLLMModel(self, self.key(), self.price(prices))
 
 
@@ -73,11 +67,7 @@ class AnyLLMModel(RemoteModel):
         self._client = self._connect()
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer one prompt; cancelling the task cancels the library's call.
-
-        Raises:
-            ModelError: the call failed; one of unknown outcome counts as its largest cost.
-        """
+        """Answer one prompt; cancelling the task cancels the library's call."""
         started = time.perf_counter()
         wanted = self._settings.parameters(prompt, "max_tokens")
         try:

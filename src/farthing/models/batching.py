@@ -8,7 +8,7 @@ Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 
 
-class Job(Generic[Asked, Answered]):
+class BatchedJob(Generic[Asked, Answered]):
     """Something that was asked, and what waits for its answer."""
 
     def __init__(self, asked: Asked) -> None:
@@ -40,15 +40,17 @@ class Batching(Generic[Asked, Answered]):
         most: jobs in a batch at most.
     """
 
-    def __init__(self, work: Callable[[Sequence[Job[Asked, Answered]]], None], most: int) -> None:
+    def __init__(
+        self, work: Callable[[Sequence[BatchedJob[Asked, Answered]]], None], most: int
+    ) -> None:
         self._work = work
         self._most = most
-        self._waiting: list[Job[Asked, Answered]] = []
+        self._waiting: list[BatchedJob[Asked, Answered]] = []
         self._worker: asyncio.Task[None] | None = None
 
     async def ask(self, what: Asked) -> Answered:
         """Wait for a place in a batch, and for the answer; cancelling gives up this job alone."""
-        job: Job[Asked, Answered] = Job(what)
+        job: BatchedJob[Asked, Answered] = BatchedJob(what)
         self._waiting.append(job)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._serve())
@@ -71,12 +73,12 @@ class Batching(Generic[Asked, Answered]):
                 for job in batch:
                     job.given_up = True
 
-    def _next(self) -> list[Job[Asked, Answered]]:
+    def _next(self) -> list[BatchedJob[Asked, Answered]]:
         waiting = [job for job in self._waiting if not job.given_up]
         batch, self._waiting = waiting[: self._most], waiting[self._most :]
         return batch
 
-    def _attend(self, batch: Sequence[Job[Asked, Answered]]) -> None:
+    def _attend(self, batch: Sequence[BatchedJob[Asked, Answered]]) -> None:
         try:
             self._work(batch)
         except Exception as error:  # noqa: BLE001 - those who asked get it

@@ -44,11 +44,7 @@ def request_body(prompt: Prompt, model: str, limit_name: str) -> dict[str, Any]:
 def read_completion(
     body: bytes, prompt: Prompt, model: str, price: Price | None, seconds: float
 ) -> Completion:
-    """Read the first choice of a reply; one without usage counts as the largest there can be.
-
-    Raises:
-        DecodeError, UnicodeDecodeError: it is not such a reply.
-    """
+    """Read the first choice of a reply; one without usage counts as the largest there can be."""
     reply = _DECODER.decode(body)
     choice = reply.choices[0]
     message = choice.message

@@ -6,6 +6,7 @@ Built on aiohttp, which carries several times the requests per second that OpenA
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self, TypeVar
@@ -18,8 +19,31 @@ from farthing.errors import (
     ModelTimeoutError,
 )
 from farthing.models.http_failures import failure
-from farthing.models.keys import Key
-from farthing.models.send_marker import current
+from farthing.models.remote import Key
+
+
+@dataclass
+class Sending:
+    """A call that is about to be sent."""
+
+    begun: bool = False
+    """Whether anything of it was written; once it was, its outcome may be unknown."""
+
+
+_SENDING: ContextVar[Sending | None] = ContextVar("_SENDING", default=None)
+
+
+def watched() -> Sending:
+    """Return what the next call of this task is noted in."""
+    sending = Sending()
+    _SENDING.set(sending)
+    return sending
+
+
+def current() -> Sending | None:
+    """Return what the call of this task is noted in; None where nobody asks."""
+    return _SENDING.get()
+
 
 MOST_BYTES = 64 * 2**20
 """Most bytes of a reply; a longer one is given up."""
@@ -76,15 +100,10 @@ class ChatEndpoint:
     async def post(
         self, body: bytes, largest_nano: int | None, *, timeout_s: float | None = None
     ) -> Response:
-        """Send a request; return the response, to be closed.
+        """Send a request in JSON; return the response, to be closed.
 
-        Args:
-            body: JSON.
-            largest_nano: what a call of unknown outcome counts as.
-            timeout_s: most seconds to the last byte, where that is less than the endpoint's.
-
-        Raises:
-            ModelError: no reply, or one with an error status.
+        A call of unknown outcome counts as `largest_nano`. `timeout_s` counts where it is less than
+        the endpoint's.
         """
         seconds = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
         until = asyncio.get_running_loop().time() + seconds
@@ -104,11 +123,7 @@ class ChatEndpoint:
         raise failure(self.place, reply.status, reply.headers, text, largest_nano)
 
     async def pieces(self, reply: Response, largest_nano: int | None) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives.
-
-        Raises:
-            ModelError: it broke, took too long, or has more than `MOST_BYTES`.
-        """
+        """Yield the body as it arrives."""
         left = MOST_BYTES
         content, until = reply.response.content, reply.until
         while piece := await self._mapped(content.readany(), largest_nano, until):
@@ -118,11 +133,7 @@ class ChatEndpoint:
             yield piece
 
     async def read(self, reply: Response, largest_nano: int | None) -> bytes:
-        """Return the whole body, which must be JSON by its content type.
-
-        Raises:
-            ModelError: it broke, took too long, is too long, or is no JSON.
-        """
+        """Return the whole body, which must be JSON by its content type."""
         body = b"".join([piece async for piece in self.pieces(reply, largest_nano)])
         if "json" not in reply.content_type:
             raise self.malformed(f"is {reply.content_type}, not JSON", body, largest_nano)

@@ -3,6 +3,7 @@
 What changes a reply and is not supported is refused, never passed over in silence.
 """
 
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
-from farthing.errors import BadRequestError
+from farthing.errors import BadRequestError, InputError
 from farthing.models.base import (
     MAX_TOKENS,
     Completion,
@@ -106,8 +107,7 @@ class ChatRequest:
     def prompts(self, most_tokens: int) -> tuple[Prompt, ...]:
         """Return a prompt for each choice; with a seed, each has the next one.
 
-        Args:
-            most_tokens: output tokens, where the request names no limit.
+        A request that names no limit gets at most `most_tokens` output tokens.
         """
         limit = self.prompt.max_tokens if self.limited else most_tokens
         seed = self.prompt.seed
@@ -119,9 +119,6 @@ class ChatRequest:
 
 def read_request(body: bytes) -> ChatRequest:
     """Read the body of `POST /v1/chat/completions`.
-
-    Raises:
-        BadRequestError: it is not such a request, or asks for something that is not supported.
 
     >>> said = b'{"model": "small", "messages": [{"role": "user", "content": "a=4;a?"}], "n": 2}'
     >>> request = read_request(said)
@@ -252,3 +249,24 @@ def _token(one: TokenLogprob, shown: int) -> dict[str, Any]:
 
 def _place(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; port 0 takes a free one."""
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=kind, backlog=2_048)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(f"{host}, port {port}: {why}; give others with --host, --port") from None
+
+
+def shown(listening: socket.socket) -> str:
+    """Return the address of a bound socket as clients take it.
+
+    >>> with bind("127.0.0.1", 0) as one:
+    ...     shown(one) == f"http://127.0.0.1:{one.getsockname()[1]}/v1"
+    True
+    """
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"

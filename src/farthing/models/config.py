@@ -33,7 +33,7 @@ from farthing.errors import ConfigError, InputError, MissingExtraError
 from farthing.models import smollm2
 from farthing.models.base import Model
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
-from farthing.models.rate_limit import Limited, Limits, RateLimiter
+from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
 from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.toml import convert, read_toml
 
@@ -74,20 +74,13 @@ class ModelsConfig:
     """All models of a configuration."""
 
     sections: Mapping[str, ModelSection]
-    limits: Mapping[str, Limits]
+    limits: Mapping[str, RateLimits]
     prices: PriceTable
     file: str = ""
     """Its name, for messages."""
 
     def admissions(self, *, workers: int = 1) -> dict[str, RateLimiter]:
-        """Return this process's share of each limit, by name; whoever is to keep it takes it.
-
-        Args:
-            workers: number of processes that share the limits.
-
-        Raises:
-            InputError: there are more workers than something allows.
-        """
+        """Return this process's share of each limit, by name; whoever is to keep it takes it."""
         return {name: RateLimiter(limits.share(workers)) for name, limits in self.limits.items()}
 
     def open(
@@ -95,12 +88,7 @@ class ModelsConfig:
     ) -> dict[str, Model]:
         """Open every model: retries around its limits around the provider.
 
-        Args:
-            workers: number of processes that share the limits.
-            admissions: the limits, where others keep them as well; None: these models alone do.
-
-        Raises:
-            InputError: a key, an optional package or a share of a limit is missing.
+        The limits are shared by workers; `admissions` are given where others keep them as well.
         """
         shared = self.admissions(workers=workers) if admissions is None else admissions
         models: dict[str, Model] = {}
@@ -126,27 +114,17 @@ class ModelsConfig:
 
 
 def read_models(file: Path) -> ModelsConfig:
-    """Read the models of a TOML file; other sections are somebody else's.
-
-    Raises:
-        ConfigError: it cannot be read, or a field is missing, unknown or out of range.
-    """
+    """Read the models of a TOML file; other sections are somebody else's."""
     return models_from(read_toml(file), str(file), file.absolute().parent)
 
 
 def models_from(tables: Mapping[str, Any], file: str, folder: Path | None = None) -> ModelsConfig:
-    """Read the tables `models`, `limits` and `prices` of a configuration.
+    """Read the tables `models`, `limits` and `prices` of a configuration file.
 
-    Args:
-        tables: of the file.
-        file: its name, for messages.
-        folder: that paths are relative to; None: they stay as they are.
-
-    Raises:
-        ConfigError: a field is missing, unknown or out of range.
+    Paths are relative to the folder; None: they stay as they are.
     """
     limits = {
-        name: convert(table, Limits, file, f"limits.{name}")
+        name: convert(table, RateLimits, file, f"limits.{name}")
         for name, table in _tables(tables, "limits", file)
     }
     prices = {
@@ -196,7 +174,7 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _section(
-    table: Any, limits: Mapping[str, Limits], place: tuple[str, str], folder: Path | None
+    table: Any, limits: Mapping[str, RateLimits], place: tuple[str, str], folder: Path | None
 ) -> ModelSection:
     file, field = place
     common = {name: table[name] for name in _Common.__struct_fields__ if name in table}

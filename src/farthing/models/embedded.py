@@ -42,9 +42,6 @@ class Embedded(msgspec.Struct, frozen=True):
 def known(folder: Path = WEIGHTS) -> tuple[Embedded, ...]:
     """Return the models that there are.
 
-    Raises:
-        InputError: the folder has no list of models that can be read.
-
     >>> sorted(model.name for model in known())
     ['controller', 'large', 'products', 'small', 'sums']
     """
@@ -53,9 +50,6 @@ def known(folder: Path = WEIGHTS) -> tuple[Embedded, ...]:
 
 def find(name: str, folder: Path = WEIGHTS) -> Embedded:
     """Return the model of this name.
-
-    Raises:
-        UnknownNameError: there is none; the message lists those there are.
 
     >>> find("smal")
     Traceback (most recent call last):
@@ -99,12 +93,7 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return prices.find(self.model) or find(self.model, self._folder).price
 
     def open(self, prices: PriceTable) -> LocalModel:
-        """Load the weights and return the model.
-
-        Raises:
-            InputError: the weights cannot be loaded.
-            MissingExtraError: torch or transformers is absent.
-        """
+        """Load the weights and return the model."""
         local = LocalSettings(
             model=self.model,
             path=str(self._folder / self.model),

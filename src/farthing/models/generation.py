@@ -38,7 +38,7 @@ training applies it again, to many places of an episode at once, and takes gradi
 
 
 @dataclass(frozen=True)
-class Row:
+class GenerationRow:
     """One prompt, and how it is to be continued."""
 
     ids: Sequence[int]
@@ -89,7 +89,9 @@ def without(token: int) -> Hook:
     return forbid
 
 
-def generate(network: Any, rows: Sequence[Row], hooks: Sequence[Hook] = ()) -> list[Generated]:
+def generate(
+    network: Any, rows: Sequence[GenerationRow], hooks: Sequence[Hook] = ()
+) -> list[Generated]:
     """Continue all rows together, and return what came of each, in their order.
 
     A row's result does not depend on the others but for rounding: each has a generator of its own,
@@ -101,14 +103,12 @@ def generate(network: Any, rows: Sequence[Row], hooks: Sequence[Hook] = ()) -> l
         rows: what to continue.
         hooks: applied to the logits one after another.
 
-    Raises:
-        InputError: hooks or weights left a row no token to take.
-
     >>> from transformers import LlamaConfig, LlamaForCausalLM
     >>> small = {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1}
     >>> network = LlamaForCausalLM(LlamaConfig(vocab_size=9, num_hidden_layers=1, **small))
     >>> only_4 = torch.full((9,), -torch.inf).index_fill(0, torch.tensor([4]), 0.0)
-    >>> [done] = generate(network, [Row([1, 2], max_tokens=3)], [lambda logits, _: logits + only_4])
+    >>> row = GenerationRow([1, 2], max_tokens=3)
+    >>> [done] = generate(network, [row], [lambda logits, _: logits + only_4])
     >>> done.ids, done.reason, len(done.logprobs)
     ((4, 4, 4), 'length', 3)
     """
@@ -117,18 +117,18 @@ def generate(network: Any, rows: Sequence[Row], hooks: Sequence[Hook] = ()) -> l
 
 
 def as_they_end(
-    network: Any, rows: Sequence[Row], hooks: Sequence[Hook] = ()
+    network: Any, rows: Sequence[GenerationRow], hooks: Sequence[Hook] = ()
 ) -> Iterator[tuple[int, Generated]]:
     """Do the same, and yield each row's number and result when it ends."""
-    batch = _Batch(network, rows)
+    batch = _GenerationBatch(network, rows)
     while batch.under_way:
         yield from batch.advance(hooks)
 
 
-class _UnderWay:
+class _RowUnderWay:
     """A row, and what was taken so far."""
 
-    def __init__(self, number: int, row: Row) -> None:
+    def __init__(self, number: int, row: GenerationRow) -> None:
         self.number, self.row = number, row
         seed = row.seed if row.seed is not None else int(torch.randint(2**62, ()))
         # On the processor wherever the network is: a seed draws the same on every machine.
@@ -151,11 +151,11 @@ class _UnderWay:
         return Generated(ids, tuple(self.logprobs), tuple(self.top), reason)
 
 
-class _Batch:
+class _GenerationBatch:
     """The rows under way, padded on the left, and the keys and values of what was read."""
 
-    def __init__(self, network: Any, rows: Sequence[Row]) -> None:
-        self.under_way = [_UnderWay(number, row) for number, row in enumerate(rows)]
+    def __init__(self, network: Any, rows: Sequence[GenerationRow]) -> None:
+        self.under_way = [_RowUnderWay(number, row) for number, row in enumerate(rows)]
         self._network = network
         self._keeps_last = _keeps_last(network)
         self._cache: Any = None
@@ -253,7 +253,7 @@ def _select(layer: Any, places: Tensor) -> None:
                 states[name] = state[places]
 
 
-def _draw(logits: Tensor, rows: Sequence[_UnderWay]) -> Tensor:
+def _draw(logits: Tensor, rows: Sequence[_RowUnderWay]) -> Tensor:
     """Draw a token [B] of each row by inversion: the first up to which p adds up to more than u."""
     temperature = logits.new_tensor([one.row.temperature for one in rows])[:, None]
     p = (logits / temperature).softmax(dim=1).double()

@@ -63,14 +63,10 @@ _ADVICE: dict[type[ModelError], str] = {
 def failure(
     place: str, status: int, headers: Mapping[str, str], body: str, largest_nano: int | None
 ) -> ModelError:
-    """Return the error that an HTTP reply means.
+    """Return the error that an HTTP reply means whose status is anything but 2xx.
 
-    Args:
-        place: the model and its endpoint, for the message.
-        status: the HTTP status, anything but 2xx.
-        headers: of the reply.
-        body: of the reply, without secrets.
-        largest_nano: the most that the call can have cost, in nano-dollars.
+    `place` is the model and its endpoint, for the message; the body has no secrets in it. The call
+    can have cost at most `largest_nano` nano-dollars.
     """
     kind = _kind(status, body.lower())
     cost = largest_nano if kind is ModelTimeoutError else 0

@@ -14,12 +14,12 @@ from farthing.errors import (
     ModelError,
 )
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
-from farthing.models.batching import Batching, Job
+from farthing.models.batching import BatchedJob, Batching
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
 from farthing.models.weights import load
 
 if TYPE_CHECKING:
-    from farthing.models.generation import Generated, Reason, Row
+    from farthing.models.generation import Generated, GenerationRow, Reason
 
 BATCH = 64
 """Prompts that are answered together, at most."""
@@ -50,12 +50,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return prices.find(self.model)
 
     def open(self, prices: PriceTable) -> "LocalModel":
-        """Load the weights and return the model; its price is the user's own.
-
-        Raises:
-            InputError: there are no such weights.
-            MissingExtraError: torch or transformers is absent.
-        """
+        """Load the weights and return the model; its price is the user's own."""
         try:
             network, tokenizer = load(self.path, self.dtype)
         except ImportError:  # torch, which transformers looks for only when it loads
@@ -111,20 +106,11 @@ class LocalModel:
         return self._context
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer one prompt; cancelling the task stops its generation at the next token.
-
-        Raises:
-            ContextTooLongError: prompt and answer do not fit the model's context.
-            BadRequestError: the model's chat template refuses the messages.
-        """
+        """Answer one prompt; cancelling the task stops its generation at the next token."""
         return await self._batches.ask(prompt)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one call with this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: the model has no price; the message gives the line to add.
-        """
+        """Return the most that one call with this prompt can cost, in nano-dollars."""
         return largest_cost_nano(self._price, self._name, prompt, self._timeout_s)
 
     async def aclose(self) -> None:
@@ -132,7 +118,7 @@ class LocalModel:
         await self._batches.aclose()
         self._network = None
 
-    def _answer(self, jobs: Sequence[Job[Prompt, Completion]]) -> None:
+    def _answer(self, jobs: Sequence[BatchedJob[Prompt, Completion]]) -> None:
         """Answer a batch; every prompt as soon as it has ended."""
         from farthing.models.generation import as_they_end  # noqa: PLC0415 - torch is an extra
 
@@ -159,16 +145,16 @@ class LocalModel:
             job.resolve(answer)
 
     def _rows(
-        self, jobs: Sequence[Job[Prompt, Completion]], deadline: float
-    ) -> list[tuple[Job[Prompt, Completion], "Row"]]:
+        self, jobs: Sequence[BatchedJob[Prompt, Completion]], deadline: float
+    ) -> list[tuple[BatchedJob[Prompt, Completion], "GenerationRow"]]:
         """Return the jobs that can be answered, each with its row; the others fail."""
-        from farthing.models.generation import Row  # noqa: PLC0415 - torch is an extra
+        from farthing.models.generation import GenerationRow  # noqa: PLC0415 - torch is an extra
 
         asked = []
         for job in jobs:
             prompt = job.asked
             try:
-                row = Row(
+                row = GenerationRow(
                     ids=self._encode(prompt),
                     max_tokens=prompt.max_tokens,
                     temperature=prompt.temperature,
@@ -187,7 +173,7 @@ class LocalModel:
         return asked
 
     def _stop(
-        self, job: Job[Prompt, Completion], deadline: float
+        self, job: BatchedJob[Prompt, Completion], deadline: float
     ) -> Callable[[Sequence[int]], bool]:
         marks = job.asked.stop
         # A token is at least a byte, so that a text of n bytes is within the last n tokens.

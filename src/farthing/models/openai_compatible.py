@@ -9,9 +9,8 @@ import msgspec
 from farthing.models.base import Completion, Prompt
 from farthing.models.chat_completions import UNREADABLE
 from farthing.models.chat_endpoint import ChatEndpoint
-from farthing.models.keys import Key
 from farthing.models.prices import Price, PriceTable
-from farthing.models.remote import RemoteModel, RemoteSettings
+from farthing.models.remote import Key, RemoteModel, RemoteSettings
 
 
 class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,12 +41,7 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
         return prices.find(self.model, provider=self.price_provider, url=self.url)
 
     def open(self, prices: PriceTable) -> "OpenAICompatibleModel":
-        """Return the model, with its key read and its price looked up.
-
-        Raises:
-            InputError: the key cannot be read.
-            MissingExtraError: a package of the extra `live` is absent.
-        """
+        """Return the model, with its key read and its price looked up."""
         return OpenAICompatibleModel(self, self.key(), self.price(prices))
 
 
@@ -63,11 +57,7 @@ class OpenAICompatibleModel(RemoteModel):
         self._endpoint = ChatEndpoint(settings.url, key, settings.place, settings.timeout_s)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer one prompt; cancelling the task closes the connection.
-
-        Raises:
-            ModelError: the call failed; one of unknown outcome counts as its largest cost.
-        """
+        """Answer one prompt; cancelling the task closes the connection."""
         started = time.perf_counter()
         wanted = self._settings.parameters(prompt, self._settings.limit_name)
         largest = self._largest_nano(prompt)

@@ -133,15 +133,8 @@ class PriceTable:
     ) -> Price | None:
         """Return what a model costs; None where neither the user nor `genai-prices` says.
 
-        A name alone does not make a price: a model at an unknown address may cost anything.
-
-        Args:
-            model: its name, as it is sent.
-            provider: the name that `genai-prices` gives to who sells it.
-            url: address of the endpoint, which tells the provider where none is named.
-
-        Raises:
-            MissingExtraError: a published price is asked for, and `genai-prices` is absent.
+        A name alone does not make a price: a model at an unknown address may cost anything. The URL
+        tells who sells it where no provider is named, in the words of `genai-prices`.
         """
         if model in self.own:
             return self.own[model]
@@ -159,9 +152,6 @@ def list_price(model: str, provider: str | None = None) -> TokenPrice | None:
     Args:
         model: its name; `SELLER/NAME` names the seller as well.
         provider: the name that `genai-prices` gives to who sells it, where that is known.
-
-    Raises:
-        MissingExtraError: `genai-prices` is absent.
 
     >>> print(list_price("gpt-4o-mini-2024-07-18"))
     $0.15 in, $0.075 cached and $0.6 out per million tokens
@@ -201,11 +191,7 @@ def largest_usage(prompt: Prompt) -> Usage:
 
 
 def largest_cost_nano(price: Price | None, model: str, prompt: Prompt, seconds: float) -> int:
-    """Return the most that one call can cost, in nano-dollars.
-
-    Raises:
-        UnpricedModelError: the model has no price; the message gives the line to add.
-    """
+    """Return the most that one call can cost, in nano-dollars."""
     if price is None:
         raise unpriced(model)
     return price.largest_nano(largest_usage(prompt), seconds)

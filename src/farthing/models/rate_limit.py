@@ -19,7 +19,7 @@ MINUTE_S = 60.0
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RateLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an endpoint allows; None is no limit."""
 
     requests_per_minute: Positive | None = None
@@ -28,21 +28,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     concurrent: Positive | None = None
     """Calls under way at any moment."""
 
-    def share(self, workers: int) -> "Limits":
+    def share(self, workers: int) -> "RateLimits":
         """Return what each of several processes may take, so that together they keep the limits.
 
-        >>> Limits(requests_per_minute=100, concurrent=3).share(2)
-        Limits(requests_per_minute=50, tokens_per_minute=None, concurrent=1)
-
-        Raises:
-            InputError: there are more workers than something allows.
+        >>> RateLimits(requests_per_minute=100, concurrent=3).share(2)
+        RateLimits(requests_per_minute=50, tokens_per_minute=None, concurrent=1)
         """
         allowed = {name: getattr(self, name) for name in self.__struct_fields__}
         shares = {name: n if n is None else n // workers for name, n in allowed.items()}
         for name, part in shares.items():
             if part == 0:
                 raise InputError(f"{workers} workers cannot share {name} = {allowed[name]}")
-        return Limits(**shares)
+        return RateLimits(**shares)
 
 
 @dataclass
@@ -65,7 +62,7 @@ class RateLimiter:
     before it is empty.
     """
 
-    def __init__(self, limits: Limits, clock: Clock | None = None) -> None:
+    def __init__(self, limits: RateLimits, clock: Clock | None = None) -> None:
         self._limits = limits
         self._clock = clock or SystemClock()
         self._line = asyncio.Lock()
@@ -108,11 +105,7 @@ class RateLimiter:
         return max(0.0, self._closed_until - self._clock.now())
 
     def refuse_long_pause(self, name: str, most_s: float | None) -> None:
-        """Refuse a call that would be held for longer than it is to wait.
-
-        Raises:
-            RateLimitError: the endpoint asked for a pause of more than `most_s` seconds.
-        """
+        """Refuse a call that would be held for longer than it is to wait."""
         closed_s = self.closed_s
         if most_s is not None and closed_s > most_s:
             raise RateLimitError(f"{name}: its provider asked for a pause", retry_after_s=closed_s)
@@ -178,13 +171,7 @@ class Limited:
     """A model behind an admission, which models at the same endpoint share."""
 
     def __init__(self, model: Model, admission: RateLimiter, asked_s: float | None = None) -> None:
-        """Limit a model.
-
-        Args:
-            model: who answers.
-            admission: admits its calls.
-            asked_s: most seconds that a provider may ask to wait for; None: any.
-        """
+        """Limit a model; a provider may ask to wait `asked_s` seconds at most, None: any."""
         self._model = model
         self._admission = admission
         self._asked_s = asked_s
@@ -198,9 +185,6 @@ class Limited:
         """Answer one prompt once it is admitted.
 
         An endpoint that says when to come back is left alone until then, by every call.
-
-        Raises:
-            ModelError: the call failed.
         """
         self._admission.refuse_long_pause(self.name, self._asked_s)
         usage = largest_usage(prompt)
@@ -215,11 +199,7 @@ class Limited:
             return completion
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one try of this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: the model has no price; the message gives the line to add.
-        """
+        """Return the most that one try of this prompt can cost, in nano-dollars."""
         return self._model.largest_cost_nano(prompt)
 
     async def aclose(self) -> None:

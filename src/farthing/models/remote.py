@@ -1,14 +1,73 @@
 """What models that are asked over a network have in common: their settings, price and key."""
 
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 
+from farthing.errors import InputError
 from farthing.models.base import Completion, Prompt
 from farthing.models.chat_completions import read_completion, request_body
-from farthing.models.keys import Key, read_key
 from farthing.models.prices import Price, largest_cost_nano
+
+
+class Key:
+    """A secret; what prints it, logs it or formats it gets dots.
+
+    >>> Key("sk-123")
+    Key(...)
+    >>> Key("sk-123").hide_in("401: no such key: sk-123")
+    '401: no such key: ...'
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        return "Key(...)"
+
+    def reveal(self) -> str:
+        """Return the secret, to be sent to the endpoint and nowhere else."""
+        return self._secret
+
+    def hide_in(self, text: str) -> str:
+        """Return the text without the secret: an endpoint may repeat what it was sent."""
+        return text.replace(self._secret, "...")
+
+
+def key_from_environment(variable: str) -> Key:
+    """Read a key from an environment variable."""
+    secret = os.environ.get(variable, "").strip()
+    if not secret:
+        raise InputError(f"the environment variable {variable} holds no key: export it first")
+    return _checked(secret, f"the environment variable {variable}")
+
+
+def key_from_file(path: Path) -> Key:
+    """Read a key from a file that holds nothing else."""
+    try:
+        secret = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the key file {path} cannot be read: {type(error).__name__}") from None
+    if not secret:
+        raise InputError(f"the key file {path} is empty: put the key in it, and nothing else")
+    return _checked(secret, f"the key file {path}")
+
+
+def read_key(variable: str | None, path: Path | None) -> Key | None:
+    """Read a key from where it is said to be, if anywhere."""
+    if variable is not None:
+        return key_from_environment(variable)
+    return key_from_file(path.expanduser()) if path is not None else None
+
+
+def _checked(secret: str, place: str) -> Key:
+    if not (secret.isascii() and secret.isprintable()):
+        raise InputError(f"{place} holds what cannot be a key: give one line of plain characters")
+    return Key(secret)
 
 
 class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,11 +97,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`timeout_s` must be more than 0")
 
     def key(self) -> Key | None:
-        """Read the key; None where none is named.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """Read the key; None where none is named."""
         return read_key(self.key_env, Path(self.key_file) if self.key_file else None)
 
     def parameters(self, prompt: Prompt, limit_name: str) -> dict[str, Any]:
@@ -71,11 +126,7 @@ class RemoteModel:
         return self._name
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one call with this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: the model has no price; the message gives the line to add.
-        """
+        """Return the most that one call with this prompt can cost, in nano-dollars."""
         return largest_cost_nano(self._price, self._name, prompt, self._timeout_s)
 
     def _largest_nano(self, prompt: Prompt) -> int | None:

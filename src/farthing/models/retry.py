@@ -80,17 +80,9 @@ async def retry(
     uniform: Callable[[], float] = random.random,
     until: float = math.inf,
 ) -> RetryResult[T]:
-    """Try until it succeeds or patience is at its end.
+    """Try until it succeeds or patience is at its end; `uniform` draws from [0, 1).
 
-    Args:
-        attempt: makes one try.
-        patience: how often and how long.
-        clock: tells the time and waits.
-        uniform: draws from [0, 1).
-        until: the moment of the clock from which on no other try begins.
-
-    Raises:
-        ModelError: the last failure, with the cost and number of all tries.
+    No other try begins from the moment `until` of the clock on.
     """
     clock = clock or SystemClock()
     failed_nano: int | None = 0
@@ -149,13 +141,8 @@ class Retrying:
     async def complete(self, prompt: Prompt, around: Around = alone) -> Completion:
         """Answer one prompt, with as many tries as patience allows.
 
-        Args:
-            prompt: what is asked.
-            around: makes each try, limits and provider within it; what it raises beside a
-                ModelError ends the call.
-
-        Raises:
-            ModelError: the last failure, with the cost and number of all tries.
+        `around` makes each try, limits and provider within it; what it raises beside a ModelError
+        ends the call.
         """
         attempt = partial(around, partial(self._model.complete, prompt))
         done = await retry(attempt, self._patience, clock=self._clock, uniform=self._uniform)
@@ -163,11 +150,7 @@ class Retrying:
         return replace(done.value, cost_nano=cost, tries=done.tries)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one try of this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: the model has no price; the message gives the line to add.
-        """
+        """Return the most that one try of this prompt can cost, in nano-dollars."""
         return self._model.largest_cost_nano(prompt)
 
     async def aclose(self) -> None:

@@ -46,12 +46,7 @@ class ScriptedModel:
         return self._name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply that is written down for a prompt, after the latency.
-
-        Raises:
-            ModelError: a failure is written down.
-            BadRequestError: nothing is.
-        """
+        """Return the reply that is written down for a prompt, after the latency."""
         self.calls.append(prompt)
         started = time.perf_counter()
         await asyncio.sleep(self._latency_s)
@@ -66,11 +61,7 @@ class ScriptedModel:
         return Completion(reply, self._name, "stop", usage, cost, latency_s)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one call with this prompt can cost, in nano-dollars.
-
-        Raises:
-            UnpricedModelError: it was given no price; the message gives the line to add.
-        """
+        """Return the most that one call with this prompt can cost, in nano-dollars."""
         return largest_cost_nano(self._price, self._name, prompt, self._latency_s + 1.0)
 
     async def aclose(self) -> None:

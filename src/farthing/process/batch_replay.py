@@ -14,8 +14,8 @@ from farthing.process import latency
 from farthing.process.action_space import action_space
 from farthing.process.base import Budget, InRounds, Policy
 from farthing.process.operating_points import OperatingPoints
-from farthing.process.play import Followed, follow, outcome_of, play, points_of
-from farthing.process.replay import Outcome, Paths, outcome, paths, sample
+from farthing.process.play import PolicyOrder, follow, outcome_of, play, points_of
+from farthing.process.replay import Paths, ReplayOutcome, outcome, paths, sample
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
@@ -32,7 +32,7 @@ class Priced(Protocol):
 class Quick(Protocol):
     """A policy that follows its own order through many questions more quickly than `follow`."""
 
-    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> PolicyOrder:
         """Return what `follow` does."""
         ...
 
@@ -62,7 +62,7 @@ class Replayed(Protocol):
         """Return the same for the questions at an index."""
         ...
 
-    def act(self, kappa: float) -> Outcome:
+    def act(self, kappa: float) -> ReplayOutcome:
         """Act on every question with one threshold."""
         ...
 
@@ -108,12 +108,12 @@ class NestedReplay:
             None if seconds is None else seconds[index],
         )
 
-    def act(self, kappa: float) -> Outcome:
+    def act(self, kappa: float) -> ReplayOutcome:
         """Act on every question with one threshold."""
         found = outcome(self.followed, self.traces, kappa, self.decision_cost_nano)
         return replace(found, latency_s=latency.after(self.latency_s, found.length))
 
-    def draw(self, rng: np.random.Generator) -> Outcome:
+    def draw(self, rng: np.random.Generator) -> ReplayOutcome:
         """Draw one action a round on every question."""
         found = sample(self.probabilities, self.traces, rng, self.decision_cost_nano)
         return replace(found, latency_s=latency.after(self.latency_s, found.length))
@@ -131,7 +131,7 @@ class PointReplay:
     parameters: FloatArray
     """[G] falling from 1, above 0."""
     points: OperatingPoints
-    everything: Outcome
+    everything: ReplayOutcome
     """What asking all that can be asked comes to: threshold 0."""
 
     @property
@@ -154,14 +154,14 @@ class PointReplay:
         taken = self.points.take(index)
         return PointReplay(self.parameters, taken, self.everything.take(index))
 
-    def act(self, kappa: float) -> Outcome:
+    def act(self, kappa: float) -> ReplayOutcome:
         """Act on every question at the cheapest point whose parameter is at most the threshold."""
         if kappa <= 0:
             return self.everything
         at = point_at(self.parameters, kappa)
         points, solvable = self.points, self.everything.solvable
         in_set = points.covered[:, at] & solvable
-        return Outcome(
+        return ReplayOutcome(
             cost_nano=points.cost_nano[:, at],
             in_set=in_set,
             covered=in_set | ~solvable,
@@ -206,9 +206,6 @@ def replay(
         traces: the questions.
         empty: see `replay.paths`.
         budget: what each question may cost.
-
-    Raises:
-        InputError: the policy buys single calls, and some of these have seen others.
     """
     if policy.parameters is not None:
         return _points(policy, policy.parameters, traces, budget)
@@ -221,7 +218,7 @@ def replay(
     return NestedReplay(along.traces, then, along.scores, decision, seconds)
 
 
-def followed(policy: Policy, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+def followed(policy: Policy, traces: TraceArrays, budget: Budget | None = None) -> PolicyOrder:
     """Follow a policy's own order through many questions, in the quickest way that it has."""
     if isinstance(policy, Quick):
         return policy.followed(traces, budget)
@@ -230,7 +227,7 @@ def followed(policy: Policy, traces: TraceArrays, budget: Budget | None = None) 
     calls = action_space("rounds", traces.horizon, traces.n_roles).cells[0]
     bare = replace(traces, signals={}, replies={})  # what is needed on, quick to take from
     every = np.broadcast_to(calls, (len(traces), *calls.shape))
-    return Followed(bare, policy.scores(traces), every, affordable_rounds(traces, budget))
+    return PolicyOrder(bare, policy.scores(traces), every, affordable_rounds(traces, budget))
 
 
 def affordable_rounds(traces: TraceArrays, budget: Budget | None) -> BoolArray:

@@ -39,10 +39,6 @@ class PerQuestion:
             traces: the questions.
             replies: the role of an LLM that is asked what to do after each round; it is paid out of
                 the same budget, and its bound must be declared.
-
-        Raises:
-            InputError: a call has neither, or only one that was not known in time, or cost more
-                than its bound.
         """
         declared = self.largest_nano or {}
         self._check_in_time(traces)

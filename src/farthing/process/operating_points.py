@@ -79,9 +79,6 @@ def of_calls(
 
     Returns:
         The points, in the order given.
-
-    Raises:
-        InputError: a question lacks a model's call, so that what it would come to is unknown.
     """
     check_complete(traces)
     rows = np.arange(len(traces))[:, None]

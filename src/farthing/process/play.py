@@ -9,12 +9,12 @@ from farthing.process import latency
 from farthing.process.action_space import arrange, cells_of, items_of, recorded_space
 from farthing.process.base import NOTHING, Budget, Decision, Policy, State
 from farthing.process.operating_points import OperatingPoints, distinct
-from farthing.process.replay import Outcome, likeliest_counts_as_one
+from farthing.process.replay import ReplayOutcome, likeliest_counts_as_one
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class Action:
+class TurnAction:
     """What is done after a turn, about n questions."""
 
     line: IntArray
@@ -23,7 +23,7 @@ class Action:
     """[n, U] which answers of the latest purchase join the set."""
 
 
-def threshold_actions(decision: Decision, kappa: float, empty: str) -> Action:
+def threshold_actions(decision: Decision, kappa: float, empty: str) -> TurnAction:
     """Take every action that scores at least min(kappa, 1): C(o) = {a : score(a, o) >= kappa}.
 
     At kappa = 0 that is everything.
@@ -38,10 +38,10 @@ def threshold_actions(decision: Decision, kappa: float, empty: str) -> Action:
     if empty == "argmax":
         scores = likeliest_counts_as_one(scores)
     taken = scores >= min(kappa, 1.0)
-    return Action(np.where(taken[:, -1], decision.line, NOTHING), taken[:, :-1])
+    return TurnAction(np.where(taken[:, -1], decision.line, NOTHING), taken[:, :-1])
 
 
-def sample_actions(decision: Decision, uniform: FloatArray) -> Action:
+def sample_actions(decision: Decision, uniform: FloatArray) -> TurnAction:
     """Draw one action of each question.
 
     Args:
@@ -52,7 +52,7 @@ def sample_actions(decision: Decision, uniform: FloatArray) -> Action:
     cumulative = scores.cumsum(axis=1)
     action = (uniform[:, None] * cumulative[:, -1:] >= cumulative[:, :-1]).sum(axis=1)
     joins = action[:, None] == np.arange(scores.shape[1] - 1)
-    return Action(np.where(action == scores.shape[1] - 1, decision.line, NOTHING), joins)
+    return TurnAction(np.where(action == scores.shape[1] - 1, decision.line, NOTHING), joins)
 
 
 def with_next(decision: Decision) -> FloatArray:
@@ -65,11 +65,7 @@ def with_next(decision: Decision) -> FloatArray:
 
 
 def begin(traces: TraceArrays, policy: Policy, budget: Budget | None = None) -> State:
-    """Return the state of recorded questions before anything was bought.
-
-    Raises:
-        InputError: the policy buys single calls, and some of these have seen others.
-    """
+    """Return the state of recorded questions before anything was bought."""
     space = recorded_space(policy.space, traces)
     offered = items_of(traces, space).offered
     if policy.space == "rounds":
@@ -78,7 +74,7 @@ def begin(traces: TraceArrays, policy: Policy, budget: Budget | None = None) -> 
 
 
 @dataclass(frozen=True)
-class Followed:
+class PolicyOrder:
     """What a policy decides along its own order, as if it went on for ever."""
 
     traces: TraceArrays
@@ -109,7 +105,7 @@ def follow(
     traces: TraceArrays,
     budget: Budget | None = None,
     decide: Decide | None = None,
-) -> Followed:
+) -> PolicyOrder:
     """Buy everything that can be bought, in the order that the policy decides.
 
     The order does not depend on any threshold, so that sets are nested in it.
@@ -137,7 +133,7 @@ def follow(
         scores[:, step] = with_next(decision)
         line = np.where(bought[:, step], decision.line, NOTHING)
     laid = traces if policy.space == "rounds" else arrange(traces, state.space, order)
-    return Followed(laid, scores, cells_of(state.space, order), bought)
+    return PolicyOrder(laid, scores, cells_of(state.space, order), bought)
 
 
 def _in_any_order(line: IntArray, state: State) -> IntArray:
@@ -152,7 +148,7 @@ def _in_any_order(line: IntArray, state: State) -> IntArray:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedQuestions:
     """What n questions came to."""
 
     state: State
@@ -171,10 +167,11 @@ def play(
     kappa: float,
     empty: str = "argmax",
     budget: Budget | None = None,
-) -> Played:
+) -> PlayedQuestions:
     """Play recorded questions call by call; a decision is shown nothing but the calls made.
 
-    This is what runs live, over recordings. It is slow: `replayed.replay` says the same of many.
+    This is what runs live, over recordings. It is slow; `batch_replay.replay` says the same of many
+    at once.
 
     Args:
         policy: any policy that acts through a threshold or a parameter.
@@ -202,10 +199,10 @@ def play(
     returned &= traces.answer.reshape(n, -1) != NO_ANSWER
     if policy.parameters is None:
         best = highest(returned, score, turn)
-    return Played(state, returned, score, best)
+    return PlayedQuestions(state, returned, score, best)
 
 
-def outcome_of(played: Played) -> Outcome:
+def outcome_of(played: PlayedQuestions) -> ReplayOutcome:
     """Price and grade what questions came to."""
     traces, n = played.state.recorded, len(played.best)
     correct = traces.correct.reshape(n, -1)
@@ -217,7 +214,7 @@ def outcome_of(played: Played) -> Outcome:
     if traces.at_worst:  # the way on from a call that was not made is unknown
         lost = np.any(played.state.known & ~traces.made.reshape(n, -1), axis=1)
     in_set: BoolArray = np.any(played.returned & correct & ~lost[:, None], axis=1)
-    return Outcome(
+    return ReplayOutcome(
         cost_nano=np.where(lost, traces.dearest_nano, played.state.spent_nano),
         in_set=in_set,
         covered=in_set | ~traces.solvable,
@@ -230,7 +227,7 @@ def outcome_of(played: Played) -> Outcome:
     )
 
 
-def points_of(parameters: FloatArray, played: Sequence[Played]) -> OperatingPoints:
+def points_of(parameters: FloatArray, played: Sequence[PlayedQuestions]) -> OperatingPoints:
     """Return what questions came to at each of a policy's operating points."""
     found = [outcome_of(one) for one in played]
 

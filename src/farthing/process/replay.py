@@ -34,7 +34,7 @@ class Paths:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """What happened to each question under one policy and one threshold."""
 
     cost_nano: IntArray
@@ -56,14 +56,14 @@ class Outcome:
     latency_s: FloatArray | None = None
     """[n] seconds that its calls take, NaN where unknown; None where nothing was recorded."""
 
-    def take(self, index: IntArray) -> "Outcome":
+    def take(self, index: IntArray) -> "ReplayOutcome":
         """Return the outcome of the questions at an index."""
         columns: list[Any] = [getattr(self, name) for name in self.__dataclass_fields__]
         taken: list[Any] = [None if column is None else column[index] for column in columns]
-        return Outcome(*taken)
+        return ReplayOutcome(*taken)
 
     @classmethod
-    def joined(cls, pieces: Sequence["Outcome"]) -> "Outcome":
+    def joined(cls, pieces: Sequence["ReplayOutcome"]) -> "ReplayOutcome":
         """Return what happened to the questions of several pieces, one piece after another."""
         columns: list[Any] = []
         for name in cls.__dataclass_fields__:
@@ -118,7 +118,7 @@ def outcome(
     traces: TraceArrays,
     kappa: float,
     decision_cost_nano: IntArray | None = None,
-) -> Outcome:
+) -> ReplayOutcome:
     """Act on every question with one threshold: C(o) = {a : score(a, o) >= min(kappa, 1)}.
 
     Args:
@@ -141,7 +141,7 @@ def sample(
     traces: TraceArrays,
     rng: np.random.Generator,
     decision_cost_nano: IntArray | None = None,
-) -> Outcome:
+) -> ReplayOutcome:
     """Draw one action a round until an answer is chosen: how pointwise policies are evaluated.
 
     Args:
@@ -166,7 +166,7 @@ def sample(
 
 def _outcome(
     run: BoolArray, member: BoolArray, score: FloatArray, spent: IntArray, traces: TraceArrays
-) -> Outcome:
+) -> ReplayOutcome:
     in_set: BoolArray = np.any(member & _surely_correct(traces), axis=(1, 2))
     cost_nano = np.einsum("nt,nt->n", run, spent)
     best_correct = _best_is_correct(member, score, traces)
@@ -174,7 +174,7 @@ def _outcome(
         lost = (run & ~traces.made.all(axis=2)).any(axis=1)
         cost_nano = np.where(lost, traces.dearest_nano, cost_nano)
         best_correct = best_correct & ~lost
-    return Outcome(
+    return ReplayOutcome(
         cost_nano=cost_nano,
         in_set=in_set,
         covered=in_set | ~traces.solvable,

@@ -14,7 +14,7 @@ from farthing.traces.arrays import RIGHT
 Interval = tuple[float, float]
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What answering some questions came to, one answer each."""
 
     questions: int
@@ -39,7 +39,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self, who: str, measure: str = "accuracy") -> str:
         """Say what somebody's answers came to.
 
-        >>> print(Figures(questions=4, cost_nano=800_000, right=3).sentence("You"))
+        >>> print(AnswerFigures(questions=4, cost_nano=800_000, right=3).sentence("You"))
         You: $0.000200 a question at accuracy 0.750.
         """
         said = f"{who}: ${significant(self.cost_usd)} a question at {measure} {self.accuracy:.3f}"
@@ -51,15 +51,15 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         return f"{said}; latency: median {median} s, 95th percentile {slow} s."
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyValue(msgspec.Struct, frozen=True, kw_only=True):
     """A policy and a reference on the same questions: money, answers, time."""
 
     part: Literal["calibrate", "test"]
     """Whether these questions set the threshold, or only judge it."""
-    yours: Figures
+    yours: AnswerFigures
     reference: str | None = None
     """The model that answers alone; None: `missing` says why there is none."""
-    theirs: Figures | None = None
+    theirs: AnswerFigures | None = None
     """Of the reference, on the same questions."""
     saved: float | None = None
     """1 - cost / the reference's cost; None where the reference is free."""

@@ -50,9 +50,9 @@ class Agreeing:
     weights: FloatArray | None = None
     """[n] what each question counts, inversely to the probability with which it was drawn, in
     (0, 1]; None: all alike."""
-    candidates: int = 1
-    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
-    hold together, and any may be chosen."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side this one has: where all shares are at
+    most 1 together, the promises of all of them hold together, and any may be chosen."""
     clusters: Clusters | None = None
     """Of a promise per request: which rows ask the same; None: each row is another question."""
 
@@ -97,11 +97,7 @@ class JudgeShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         levels: tuple[Fraction, Fraction],
         shares: tuple[Fraction | None, Fraction | None] = (None, None),
     ) -> Self:
-        """Return shares of epsilon and delta; by default half of each.
-
-        Raises:
-            InputError: they leave nothing to the policy.
-        """
+        """Return shares of epsilon and delta; by default half of each."""
         epsilon, delta = (share or whole / 2 for share, whole in zip(shares, levels, strict=True))
         if not (epsilon < levels[0] and delta < levels[1]):
             raise InputError(
@@ -141,9 +137,6 @@ def agreement_point(agreeing: Agreeing, epsilon: Level, delta: Level) -> int | N
     Returns:
         Its index; None where nothing is proved: use the reference itself, which needs no proof.
 
-    Raises:
-        CalibrationError: epsilon or delta outside (0, 1).
-
     >>> same = np.arange(100)[:, None] >= [9, 1]          # 9 and 1 answers differ
     >>> cost = np.tile([10, 90], (100, 1))
     >>> agreement_point(Agreeing(cost, same, "gpt-4o"), 0.05, 0.1)
@@ -171,11 +164,7 @@ def agreement_p_values(agreeing: Agreeing, epsilon: Level) -> FloatArray:
 def levels_left(
     agreeing: Agreeing, epsilon: Fraction, delta: Fraction, share: JudgeShare | None
 ) -> tuple[Judged | None, tuple[Fraction, Fraction] | None]:
-    """Return the judge's part, and the levels that are left to the policy; None: it errs too often.
-
-    Raises:
-        CalibrationError: a judge without a share, or one that leaves nothing.
-    """
+    """Return the judge's part, and the levels that are left to the policy; None: too many err."""
     checks = agreeing.checks
     if checks is None:
         return None, (epsilon, delta)

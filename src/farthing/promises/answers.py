@@ -63,9 +63,6 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     Returns:
         Its index; None where nothing is proved: abstain from everything.
 
-    Raises:
-        CalibrationError: alpha or delta outside (0, 1).
-
     Source: learn then test (Angelopoulos et al. 2025); Trust or Escalate (Jung et al. 2025).
 
     >>> right = np.array([[True]] * 30)
@@ -131,9 +128,6 @@ def answers_above(confidence: FloatArray, correct: BoolArray, thresholds: FloatA
         correct: [n] whether it is right.
         thresholds: [G] falling, so that the most cautious comes first; fixed before these
             questions were seen.
-
-    Raises:
-        CalibrationError: shapes that do not fit, a NaN, or thresholds that rise or are infinite.
     """
     confidence, thresholds = np.asarray(confidence, float), np.asarray(thresholds, float)
     if confidence.ndim != 1 or confidence.shape != np.shape(correct):
@@ -160,9 +154,6 @@ def candidate_thresholds(
         correct: [m] whether their answers are right.
         alpha: share of wrong answers to promise.
         most: largest number of thresholds.
-
-    Raises:
-        CalibrationError: no training questions, or as `answers_above`.
 
     >>> confidence = np.linspace(0, 1, 101)
     >>> candidate_thresholds(confidence, confidence > 0.4, 0.1, most=5).round(2).tolist()

@@ -82,8 +82,8 @@ class Promise:
     """The role that answers are held against; None: none is, or none was named."""
     per: Per = "question"
     """What it counts: distinct questions, or requests, of which some ask the same."""
-    candidates: int = 1
-    """How many are proved side by side, each at its share of delta."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side each has."""
 
     @classmethod
     def commands(cls) -> tuple[Command, ...]:
@@ -170,9 +170,9 @@ class Promise:
         del role
         return self
 
-    def side_by_side(self, candidates: int) -> Self:
-        """Return what each of so many promises, so that all hold together."""
-        del candidates
+    def sharing(self, share: Fraction) -> Self:
+        """Return the promise at a share of delta, so that all that are proved hold together."""
+        del share
         return self
 
     def counting(self, per: Per) -> Self:

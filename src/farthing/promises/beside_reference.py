@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, get_args
 
 import numpy as np
 
@@ -60,9 +60,9 @@ class BesideReference(Promise):
         """Return the promise with its reference named."""
         return replace(self, reference=role)  # type: ignore[type-var]
 
-    def side_by_side(self, candidates: int) -> Self:
-        """Return what each of so many promises, at its share of delta."""
-        return replace(self, candidates=candidates)  # type: ignore[type-var]
+    def sharing(self, share: Fraction) -> Self:
+        """Return the promise at a share of delta."""
+        return replace(self, share=share)  # type: ignore[type-var]
 
     def counting(self, per: Per) -> Self:
         """Return a promise that counts questions, or requests."""
@@ -125,11 +125,7 @@ class BesideReferencePayload(Payload):
 
 
 def named(reference: str | None, roles: Sequence[str]) -> str:
-    """Return the reference's role.
-
-    Raises:
-        InputError: none is named, and which one is right most often nobody knows yet.
-    """
+    """Return the reference's role."""
     if reference is None:
         raise InputError(
             "not all answers are graded, so nobody knows who is right most often; name the "
@@ -139,17 +135,33 @@ def named(reference: str | None, roles: Sequence[str]) -> str:
 
 
 def check_named(reference: object, per: object) -> None:
-    """Refuse a reference that is no name, and what cannot be counted.
-
-    Raises:
-        InputError: which, and what to give.
-    """
+    """Refuse a reference that is no name, and what cannot be counted."""
     if reference is not None and not isinstance(reference, str):
         raise InputError(
             f"the reference is {reference!r}; name a role of the traces, or leave it out"
         )
     if per not in get_args(Per):
         raise InputError(f"per is {per!r}; give 'question' or 'request'")
+
+
+class Shared(TypedDict):
+    """How a certificate says which share of delta its candidate had."""
+
+    shared_by: int | None
+    delta_share: Fraction | None
+
+
+def shared(share: Fraction) -> Shared:
+    """Return what a certificate says of a share of delta.
+
+    >>> shared(Fraction(1)), shared(Fraction(1, 2))
+    ({'shared_by': None, 'delta_share': None}, {'shared_by': 2, 'delta_share': None})
+    >>> shared(Fraction(7, 20))
+    {'shared_by': None, 'delta_share': Fraction(7, 20)}
+    """
+    if share.numerator == 1:
+        return Shared(shared_by=share.denominator if share < 1 else None, delta_share=None)
+    return Shared(shared_by=None, delta_share=share)
 
 
 def forecast_beside(

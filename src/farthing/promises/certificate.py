@@ -225,9 +225,6 @@ that budget alone."
         Returns:
             Nothing when the certificate is what this evidence gives.
 
-        Raises:
-            CalibrationError: the evidence cannot be calibrated on.
-
         >>> from farthing.promises.kinds import split
         >>> scores = np.arange(1, 101) / 100
         >>> split.certify(scores, "0.1", fingerprint="f").verify(scores)
@@ -266,18 +263,14 @@ that budget alone."
         body: dict[str, Any] = _portable(msgspec.to_builtins(self, enc_hook=_encode))
         unsaid = {name for name in ("asked_of", "requests") if body[name] is None}
         promise = body["promise"]
-        unsaid_there = {name for name in ("per_request", "shared_by") if promise.get(name) is None}
+        later = ("per_request", "shared_by", "delta_share")
+        unsaid_there = {name for name in later if promise.get(name) is None}
         kept = {name: value for name, value in promise.items() if name not in unsaid_there}
         return {name: v for name, v in body.items() if name not in unsaid} | {"promise": kept}
 
     @classmethod
     def from_json(cls, body: Any) -> "Certificate":
-        """Read what `to_json` wrote.
-
-        Raises:
-            CalibrationError: it is not a certificate, or one of an older version; the message
-                names the field.
-        """
+        """Read what `to_json` wrote."""
         if isinstance(body, dict) and "guarantee" in body and "promise" not in body:
             raise CalibrationError(
                 "not a certificate of this version, but one of an older Farthing; calibrate again "

@@ -17,9 +17,6 @@ def exact_level(value: Level, name: str = "alpha") -> Fraction:
 
     >>> exact_level(0.1), exact_level("1/3"), exact_level("0.05")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 20))
-
-    Raises:
-        CalibrationError: it is no number in (0, 1).
     """
     level = _read(value)
     if level is None or not 0 < level < 1:
@@ -36,9 +33,6 @@ def exact_margin(value: Level, name: str = "epsilon") -> Margin:
 
     >>> exact_margin("-0.01"), exact_margin(0)
     (Margin(-1, 100), Margin(0, 1))
-
-    Raises:
-        CalibrationError: it is no number in (-1, 1).
     """
     margin = _read(value)
     if margin is None or not -1 < margin < 1:
@@ -78,11 +72,7 @@ def usd(nano: int) -> str:
 
 
 def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:
-    """Read a probability strictly between 0 and 1, exactly.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Read a probability strictly between 0 and 1, exactly."""
     try:
         return exact_level(value)
     except CalibrationError:
@@ -92,11 +82,7 @@ def level_of(value: Level, name: str, such_as: str = "0.1") -> Fraction:
 
 
 def margin_of(value: Level) -> Margin:
-    """Read how much accuracy may be lost, strictly between -1 and 1, exactly.
-
-    Raises:
-        InputError: it is no such number.
-    """
+    """Read how much accuracy may be lost, strictly between -1 and 1, exactly."""
     try:
         return exact_margin(value)
     except CalibrationError as problem:

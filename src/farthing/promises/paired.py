@@ -1,6 +1,7 @@
 """Operating points held against a reference model on the same questions: the test of parity."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -38,9 +39,9 @@ class Paired:
     weights: FloatArray | None = None
     """[n] what each question counts, inversely to the probability with which it was drawn, in
     (0, 1]; None: all alike."""
-    candidates: int = 1
-    """Among how many, proved side by side, delta is shared evenly: then the promises of all of them
-    hold together, and any may be chosen."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side this one has: where all shares are at
+    most 1 together, the promises of all of them hold together, and any may be chosen."""
     clusters: Clusters | None = None
     """Of a promise per request: which rows ask the same; None: each row is another question."""
 
@@ -78,9 +79,6 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
 
     Returns:
         Its index; None where nothing is proved: use the reference model, which needs no proof.
-
-    Raises:
-        CalibrationError: epsilon outside (-1, 1), or delta outside (0, 1).
 
     >>> right = np.ones((200, 2), bool)
     >>> cost = np.tile([10, 90], (200, 1))

@@ -13,9 +13,6 @@ def as_scores(critical: FloatArray) -> FloatArray:
     """Return critical thresholds [n] as they may be calibrated on: each -inf or in [0, inf].
 
     inf is an unsolvable question; -inf a solvable one whose right answer a budget cannot pay for.
-
-    Raises:
-        CalibrationError: one is NaN (a truncated trace), negative, or the array has not one axis.
     """
     scores = np.asarray(critical, dtype=np.float64)
     if scores.ndim != 1:

@@ -137,12 +137,16 @@ def candidate(name: str, number: int) -> str:
     )
 
 
-def side_by_side(candidates: int | None) -> str:
+def side_by_side(candidates: int | None, share: Fraction | None = None) -> str:
     """Say that delta was shared, as a sentence of its own; empty where one candidate has it all.
 
     >>> print(side_by_side(2))
      It was one of 2 candidates, each proved at its share of what may fail.
+    >>> print(side_by_side(None, Fraction(7, 20)))
+     It was one of several candidates, proved at 0.35 of what may fail.
     """
+    if share is not None:
+        return f" It was one of several candidates, proved at {exact_text(share)} of what may fail."
     if candidates is None:
         return ""
     return f" It was one of {candidates} candidates, each proved at its share of what may fail."

@@ -10,10 +10,10 @@ from farthing.methods.base import Dataset, Progress
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
-from farthing.recommendation import bundle_splits
+from farthing.recommendation import splits
 from farthing.recommendation.recommend import best_method
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.grades.named import check_graded, reference_of
+from farthing.traces.grades.overlay import check_graded, reference_of
 from farthing.traces.pool import is_pool
 
 AUTO = "auto"
@@ -33,10 +33,6 @@ def choose_method(
         alpha: the share of misses to train for.
         seed: of the division and of every training.
         progress: is told how many methods were tried.
-
-    Raises:
-        InputError: nobody graded some of the answers, or no method can run here.
-        TooFewTracesError: there are too few questions.
     """
     check_graded(dataset.traces)
     return best_method(dataset, _aim(dataset.traces, alpha), seed=seed, progress=progress)
@@ -45,11 +41,11 @@ def choose_method(
 def in_training(
     dataset: Dataset,
     alpha: Fraction,
-    split: bundle_splits.Split = bundle_splits.DEFAULT,
+    split: splits.Split = splits.DEFAULT,
     progress: Progress | None = None,
 ) -> str:
     """Return the name of the method for the training part of questions; see `choose_method`."""
-    rows = bundle_splits.split_bundle_questions(dataset.traces, split).train
+    rows = splits.split_bundle_questions(dataset.traces, split).train
     train = replace(dataset, traces=dataset.traces.take(rows))
     return choose_method(train, alpha, seed=split.seed, progress=progress)
 

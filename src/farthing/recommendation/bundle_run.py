@@ -6,29 +6,29 @@ from farthing.bundle.base import Bundle
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.batch_replay import NestedReplay, Replayed
 from farthing.process.budget import PerQuestion
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.promises.kinds.groups import groups_of
 from farthing.recommendation.escalation import EscalationModel
-from farthing.recommendation.played import PlayedPolicy, QuestionPart
+from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.replayed_candidate import NO_THRESHOLD
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 
-def run_bundle(bundle: Bundle, part: TraceArrays, rng: np.random.Generator) -> Outcome:
+def run_bundle(bundle: Bundle, part: Questions, rng: np.random.Generator) -> ReplayOutcome:
     """Play questions as a bundle would answer them, under the budget that it was calibrated under.
 
     Args:
         bundle: the policy.
-        part: the questions, as it plays them.
+        part: the questions.
         rng: draws the actions of a policy that has no threshold and acts by lot.
     """
-    replayed = PlayedPolicy(bundle.policy, bundle.empty, _limit(bundle)).replay(part)
+    replayed = part.replay(PlayedPolicy(bundle.policy, bundle.empty, _limit(bundle)))
     if bundle.kappa is None and bundle.policy.stochastic and isinstance(replayed, NestedReplay):
         return replayed.draw(rng)
-    return _act_with(replayed, _kappas(bundle, part))
+    return _act_with(replayed, _kappas(bundle, part.played))
 
 
-def with_escalation(bundle: Bundle, part: QuestionPart, found: Outcome) -> Outcome:
+def with_escalation(bundle: Bundle, part: Questions, found: ReplayOutcome) -> ReplayOutcome:
     """Return what comes of questions once those without an answer are passed on, if they are.
 
     Args:
@@ -58,11 +58,11 @@ def _kappas(bundle: Bundle, part: TraceArrays) -> FloatArray:
     return np.array([*named, whole])[part.group]  # no group is -1, and takes the last
 
 
-def _act_with(replayed: Replayed, kappas: FloatArray) -> Outcome:
+def _act_with(replayed: Replayed, kappas: FloatArray) -> ReplayOutcome:
     """Act with a threshold a question: once for all that share one."""
     values, which = np.unique(kappas, return_inverse=True)
     places = [np.flatnonzero(which == i) for i in range(len(values))]
     pieces = [
         replayed.take(place).act(float(kappa)) for place, kappa in zip(places, values, strict=True)
     ]
-    return Outcome.joined(pieces).take(np.argsort(np.concatenate(places)))
+    return ReplayOutcome.joined(pieces).take(np.argsort(np.concatenate(places)))

@@ -19,11 +19,6 @@ def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Can
 
     A name is one of a candidate (`fixed-2`) or of a method (`fixed`: all depths). Called by name,
     one for which nothing was recorded is returned too, and its note says so.
-
-    Raises:
-        UnknownNameError: nothing has that name; the message lists the names there are.
-        MissingExtraError: a learner needs torch or scikit-learn.
-        InputError: features are asked for, and none of these reads any.
     """
     if names is None:
         return [candidate for candidate in _everyone(dataset) if candidate.learner is not None]
@@ -46,9 +41,6 @@ def default_candidates(dataset: Dataset, gives: Gives) -> list[Candidate]:
     Args:
         dataset: the questions.
         gives: what is promised: a single answer, or a set of them.
-
-    Raises:
-        MissingExtraError: a learner needs torch or scikit-learn.
     """
     return [
         one for card in tried_for(dataset, gives) for one in _built(card, dataset) if one.learner
@@ -82,12 +74,7 @@ def with_reference_model(candidate: Candidate, reference: str | None) -> Candida
 
 
 def single_candidate(dataset: Dataset, name: str) -> tuple[Candidate, Learner]:
-    """Return the one candidate of a name, and what trains it.
-
-    Raises:
-        UnknownNameError: nothing has that name.
-        InputError: several have, or none that can run on these questions.
-    """
+    """Return the one candidate of a name, and what trains it."""
     found = candidates(dataset, [name])
     if len(found) != 1:
         names = ", ".join(candidate.name for candidate in found) or "none that can run here"

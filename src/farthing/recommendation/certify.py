@@ -1,35 +1,46 @@
-"""A bundle with the threshold that keeps a promise, proved on questions that it has not seen."""
+"""Prove a promise, and say what answers then: the cheapest that is proved, else its reference.
 
+`recommend`, `calibrate`, `recalibrate` and the controllers of `corl` all end here. What is proved,
+and at which share of delta, was fixed by questions that prove nothing.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from farthing.bundle.base import Bundle
 from farthing.errors import CalibrationError, InputError
 from farthing.methods.base import Saveable
+from farthing.methods.baselines.models import AlwaysPolicy
 from farthing.methods.cards import name_of
-from farthing.money import dollars
+from farthing.money import dollars, significant
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
-from farthing.process.value import Value
+from farthing.process.value import PolicyValue
 from farthing.promises import wording
 from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
-from farthing.recommendation.bundle_splits import as_played
-from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.prove import counted, promise
+from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
+from farthing.recommendation.prove import counted, prove
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
+from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import AS_BEFORE
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.contexts import recorded_system, with_longest
 from farthing.traces.eligibility import Missing, alike
-from farthing.traces.question_hashes import Marks, question_hashes
+from farthing.traces.fingerprint import Marks, question_hashes
+from farthing.traces.origin import origin_of, recorded_system, with_longest
+from farthing.traces.pool import is_pool
 from farthing.traces.system import System, unrecorded
 
 NO_MARKS: Marks = frozenset()
+RANKED = 100
+"""Common questions below which proved candidates are not ranked by their cost."""
 
 
 @dataclass(frozen=True)
@@ -51,54 +62,123 @@ class Serving:
 AS_RECORDED = Serving()
 
 
-def promised(
-    bundle: Bundle,
-    asked: Promise,
-    train: QuestionPart,
-    prove: QuestionPart,
-    serving: Serving = AS_RECORDED,
-) -> tuple[Bundle, Certificate]:
-    """Return a bundle with the threshold that keeps a promise, and its certificate.
+@dataclass(frozen=True)
+class Contender:
+    """A trained policy that takes part in a proof."""
 
-    `prove_bundle` says besides what would probably be proved where nothing was.
+    bundle: Bundle
+    asked: Promise
+    """The promise, at the policy's share of delta."""
+    train: TrainingQuestions
+    prove: ProvingQuestions
+    serving: Serving = AS_RECORDED
+    row: FloatArray | None = None
+    """The thresholds to prove, from the last one on to the first, where questions that prove
+    nothing chose them; None: `train` lays them out."""
+    name: str = ""
+    """The method's."""
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What came of a proof."""
+
+    bundle: Bundle
+    """What answers: the policy with the threshold that is proved, or the reference; where there is
+    neither, the policy."""
+    certificate: Certificate
+    outlook: str
+    """Where nothing was proved: what would probably be."""
+    falls_back: bool = False
+    """Whether the reference answers, since nothing cheaper is proved."""
+    left: str = ""
+    """Why nothing answers: nothing is proved, and no reference could answer instead."""
+
+
+def prove_cheapest(contenders: Sequence[Contender]) -> tuple[int, Proved, list[str]]:
+    """Prove each contender's promise; return which costs least of those proved, and why.
+
+    Their shares of delta add up to one at most, so that the promises of all hold together and any
+    may be chosen. With fewer than a hundred proving questions in common they are not ranked, and
+    the one with most questions is taken. Where nothing is proved it is the first, whose reference
+    answers.
+
+    Raises:
+        ValueError: the shares of delta add up to more.
     """
-    kept, certificate, _ = prove_bundle(bundle, asked, train, prove, serving)
-    return kept, certificate
+    if sum(one.asked.share for one in contenders) > 1:
+        raise ValueError("the contenders' shares of delta add up to more than 1")
+    proofs = [prove_or_fall_back(contender) for contender in contenders]
+    proved = [place for place, proof in enumerate(proofs) if not (proof.falls_back or proof.left)]
+    if len(proved) < 2:
+        best = (proved or [0])[0]
+        return best, proofs[best], []
+    ids = [contenders[place].prove.recorded.ids for place in proved]
+    common = reduce(np.intersect1d, ids)
+    names = [" and ".join(contenders[place].prove.recorded.roles) for place in proved]
+    if len(common) < RANKED:
+        best = proved[int(np.argmax([len(those) for those in ids]))]
+        few = (
+            f"{len(proved)} candidates are proved, with {'; with '.join(names)}; they share "
+            f"{len(common):,} proving questions, too few to rank them, so the one that is proved "
+            "on most questions is taken"
+        )
+        return best, proofs[best], [few]
+    costs = [_mean_usd(contenders[place], proofs[place].bundle, common) for place in proved]
+    each = [
+        f"{contenders[place].name} with {who} ${significant(cost)}"
+        for place, who, cost in zip(proved, names, costs, strict=True)
+    ]
+    best = proved[int(np.argmin(costs))]
+    on = f"by their cost on {len(common):,} common questions"
+    return best, proofs[best], [f"proved side by side, {on}: {', '.join(each)}"]
 
 
-def prove_bundle(
-    bundle: Bundle,
-    asked: Promise,
-    train: QuestionPart,
-    prove: QuestionPart,
-    serving: Serving = AS_RECORDED,
-    *,
-    row: FloatArray | None = None,
-) -> tuple[Bundle, Certificate, str]:
-    """Return a bundle with the threshold that keeps a promise, its certificate, and the outlook.
+def _mean_usd(contender: Contender, bundle: Bundle, common: NDArray[np.str_]) -> float:
+    """Return what a question costs on some of the proving ones, in dollars."""
+    prove = contender.prove
+    done = with_escalation(bundle, prove, run_bundle(bundle, prove, stream(bundle.kind, 0)))
+    return float(done.cost_nano[np.isin(prove.recorded.ids, common)].mean()) / 1e9
 
-    Args:
-        bundle: a trained policy.
-        asked: the promise.
-        train: questions that trained it, to lay operating points out on.
-        prove: questions that it has not seen.
-        serving: what it is to hold for.
-        row: the thresholds to prove, where other questions chose them; see `proofs.promise`.
+
+def prove_or_fall_back(contender: Contender) -> Proved:
+    """Prove a contender's promise; where nothing is proved, its reference answers for everything.
+
+    That needs no proof, and the certificate says so.
+    """
+    asked, prove = contender.asked, contender.prove
+    proof = prove_bundle(contender)
+    if proof.certificate.promises or asked.stands:
+        return proof
+    instead = _reference(proof.bundle, proof.certificate, prove)
+    if isinstance(instead, str):
+        return replace(proof, left=instead)
+    recorded = counted(asked, prove).recorded
+    alone = ProvingQuestions(recorded, recorded)  # nobody is asked in turn
+    instead = structs.replace(instead, value=value_on(instead, alone))
+    return replace(proof, bundle=instead, falls_back=True)
+
+
+def prove_bundle(contender: Contender) -> Proved:
+    """Return a bundle with the threshold that keeps its promise, or that of which none is proved.
 
     Raises:
         InputError: some of the questions trained the policy, the target has other roles or rounds
             than the bundle's, or the promise cannot be calibrated.
     """
-    _check_held_out(bundle, prove.played)
+    bundle, asked, serving = contender.bundle, contender.asked, contender.serving
+    proving = contender.prove
+    _check_held_out(bundle, proving.played)
     if asked.mix is not None:
         asked = asked.about(as_played("the target mix", bundle, asked.mix))
+    proving = counted(asked, proving)
     try:
-        found = promise(asked, bundle, train, prove, serving.budget, row)
+        found = prove(asked, bundle, contender.train, proving, serving.budget, contender.row)
     except CalibrationError as problem:
         budget = serving.budget
         under = f" under a budget of {dollars(budget.nano)} a question" if budget else ""
         raise InputError(f"cannot calibrate{under}: {problem}") from None
-    system = system_behind(serving.system, prove.recorded)
+    system = system_behind(serving.system, contender.prove.recorded)
     certificate = found.certificate.of_questions(serving.asked_of)
     if not serving.made_up:
         certificate = resting_on(certificate, system)
@@ -114,10 +194,11 @@ def prove_bundle(
         kappa=certificate.kappa,
         certificate=certificate,
         empty=found.empty,
-        questions={**bundle.questions, "calibrate": question_hashes(prove.played)},
+        questions={**bundle.questions, "calibrate": question_hashes(contender.prove.played)},
     )
-    kept = structs.replace(kept, value=value_on(kept, counted(asked, prove)))
-    return kept, certificate, _outlook(certificate, found.tested and found.tested.evidence)
+    kept = structs.replace(kept, value=value_on(kept, proving))
+    outlook = _outlook(certificate, found.tested and found.tested.evidence)
+    return Proved(kept, certificate, outlook)
 
 
 def _outlook(certificate: Certificate, evidence: object) -> str:
@@ -149,14 +230,14 @@ recorded.',)
     return structs.replace(certificate, conditional_on=tuple(said))
 
 
-def value_on(bundle: Bundle, prove: QuestionPart) -> Value | None:
+def value_on(bundle: Bundle, prove: ProvingQuestions) -> PolicyValue | None:
     """Return what a bundle is worth on these questions; None where some were not graded."""
     rows = alike(prove.recorded, np.arange(len(prove.recorded)))
     if len(rows) < len(prove.recorded):
-        prove = replace(prove, recorded=prove.recorded.take(rows), played=prove.played.take(rows))
+        prove = prove.take(rows)
     if prove.recorded.ungraded.any():
         return None
-    done = with_escalation(bundle, prove, run_bundle(bundle, prove.played, stream(bundle.kind, 0)))
+    done = with_escalation(bundle, prove, run_bundle(bundle, prove, stream(bundle.kind, 0)))
     return savings_of(
         done,
         SingleModels.of(prove.recorded),
@@ -181,3 +262,41 @@ def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
                 f"{met:,} of the {len(part):,} calibration questions {did}, "
                 f"so nothing could be promised; {AS_BEFORE}"
             )
+
+
+def _reference(bundle: Bundle, certificate: Certificate, prove: ProvingQuestions) -> Bundle | str:
+    """Return a bundle that asks the reference of an unproved promise for every question.
+
+    Its certificate says that nothing was proved and that the reference answers; that needs no
+    proof, and nothing is tested. The trained policy is kept inside, for the next calibration.
+
+    Args:
+        bundle: the trained policy, with what is known of the calibration questions.
+        certificate: of a promise that was not proved.
+        prove: the calibration questions.
+    """
+    promise, recorded = certificate.promise, prove.recorded
+    role = promise.fallback
+    if role is None:
+        return "this promise has no reference that could answer instead"
+    if not is_pool(recorded):
+        return f"in rounds nobody knows what {role} says where it is asked alone"
+    if not recorded.independent.all():
+        return f"{role} was not recorded alone"
+    if certificate.question_budget_nano is not None:
+        return f"a budget a question may not pay for {role}"
+    policy = AlwaysPolicy(recorded.roles.index(role))
+    before = bundle.origin
+    origin = origin_of(recorded, before.fingerprint, before.system)
+    return structs.replace(
+        bundle,
+        policy=policy,
+        kind=name_of(policy),
+        origin=structs.replace(
+            origin, reference=before.reference, named=before.named, grade=before.grade
+        ),
+        kappa=certificate.kappa,
+        certificate=certificate,
+        empty="argmax",
+        features=None,
+    )

@@ -46,9 +46,6 @@ def fit_density_ratio(source: FloatArray, target: FloatArray, seed: int = 0) -> 
         target: [m, d] the same of the mix that the promise is to be about.
         seed: of the folds.
 
-    Raises:
-        TooFewTracesError: fewer than five questions in one of them.
-
     Source: Bickel, Brueckner and Scheffer 2009; Tibshirani et al. 2019, section 2.3.
 
     >>> rng = np.random.default_rng(0)

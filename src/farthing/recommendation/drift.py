@@ -10,9 +10,9 @@ from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, PointReplay, followed, replay
 from farthing.promises.statistics.label_shift import scores_p_value
-from farthing.recommendation import bundle_splits, warnings
+from farthing.recommendation import splits, warnings
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.question_hashes import question_hashes
+from farthing.traces.fingerprint import question_hashes
 
 LEVEL = 0.01
 """The p-value below which the mix of questions counts as changed: one false alarm in a hundred."""
@@ -54,7 +54,7 @@ def check(
     traces: TraceArrays,
     new: TraceArrays,
     *,
-    split: bundle_splits.Split = bundle_splits.DEFAULT,
+    split: splits.Split = splits.DEFAULT,
 ) -> Drift:
     """Compare a policy's scores on new questions with those on its calibration questions.
 
@@ -66,13 +66,8 @@ def check(
         traces: the questions that it was calibrated on, among others.
         new: questions of the same kind, graded or not.
         split: as it was calibrated with; its seed is also that of the permutations.
-
-    Raises:
-        InputError: the bundle was not calibrated on these questions, or scores them all alike.
-        TooFewTracesError: there are fewer questions than the sizes ask for.
-        BundleError: the folder is no bundle.
     """
-    bundle, arrays, parts = bundle_splits.open_bundle(folder, traces, split)
+    bundle, arrays, parts = splits.open_bundle(folder, traces, split)
     old = arrays.take(parts.calibrate)
     if question_hashes(old) != bundle.questions.get("calibrate"):
         raise InputError(
@@ -80,7 +75,7 @@ def check(
             f"it, and {warnings.SAME_OPTIONS}"
         )
     before = _scores(bundle.policy, old)
-    after = _scores(bundle.policy, bundle_splits.as_played(folder, bundle, new))
+    after = _scores(bundle.policy, splits.as_played(folder, bundle, new))
     if (np.concatenate([before, after]) == before[0]).all():
         raise InputError(f"the policy '{bundle.kind}' scores every question alike; nothing to test")
     p_value = scores_p_value(before, after, np.random.default_rng(split.seed))

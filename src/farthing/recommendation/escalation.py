@@ -7,8 +7,8 @@ import numpy as np
 from farthing.errors import InputError, UnknownNameError
 from farthing.process.budget import CASCADE
 from farthing.process.operating_points import OperatingPoints
-from farthing.process.replay import Outcome
-from farthing.recommendation.played import QuestionPart
+from farthing.process.replay import ReplayOutcome
+from farthing.recommendation.played import Questions
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 
 
@@ -27,13 +27,8 @@ class EscalationModel:
     """Which call of the questions as they are played it is, t * L + l."""
 
     @classmethod
-    def of(cls, part: QuestionPart, role: str) -> "EscalationModel":
-        """Find it.
-
-        Raises:
-            UnknownNameError: there is no such role.
-            InputError: the questions are played one model after another, and two have its name.
-        """
+    def of(cls, part: Questions, role: str) -> "EscalationModel":
+        """Find it."""
         recorded = part.recorded
         if role not in recorded.roles:
             raise UnknownNameError("role", role, recorded.roles)
@@ -59,7 +54,7 @@ class EscalationModel:
         extra = np.where(points.answered, 0, self.extra_nano(made)[:, None])
         return replace(points, cost_nano=points.cost_nano + extra)
 
-    def whole(self, found: Outcome, made: BoolArray) -> Outcome:
+    def whole(self, found: ReplayOutcome, made: BoolArray) -> ReplayOutcome:
         """Return what comes of each question once those without an answer are passed on."""
         passed = found.set_size == 0
         given, right = passed & self.answers, passed & self.right

@@ -14,15 +14,21 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import TooFewTracesError
 from farthing.methods.base import Progress, Silent
-from farthing.process.replay import Outcome
-from farthing.process.value import Figures, Value
+from farthing.process.replay import ReplayOutcome
+from farthing.process.value import AnswerFigures, PolicyValue
 from farthing.promises.certificate import Certificate
 from farthing.promises.figures import Figure, clopper_pearson
 from farthing.promises.observed import Facts
 from farthing.promises.payload import Reads
 from farthing.promises.statistics.clusters import Clusters, clustered_share
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
-from farthing.recommendation.bundle_splits import (
+from farthing.recommendation.certify import NO_MARKS
+from farthing.recommendation.played import ReportingQuestions
+from farthing.recommendation.promised_grade import read
+from farthing.recommendation.prove import reference_right
+from farthing.recommendation.replayed_candidate import metrics, stream
+from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
+from farthing.recommendation.splits import (
     DEFAULT,
     Split,
     check_kind,
@@ -31,21 +37,15 @@ from farthing.recommendation.bundle_splits import (
     sizes_of,
     split_bundle_questions,
 )
-from farthing.recommendation.certify import NO_MARKS
-from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promised_grade import read
-from farthing.recommendation.prove import reference_right
-from farthing.recommendation.replayed_candidate import metrics, stream
-from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
 from farthing.recommendation.warnings import AS_BEFORE, doubts, other_models
 from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
 from farthing.traces.copies import Content, check_every_request, note, one_of_each
 from farthing.traces.costs import check_costs, refuse_unpriced
 from farthing.traces.eligibility import Missing, alike, asked_all
-from farthing.traces.grades.named import check_graded, graded
+from farthing.traces.fingerprint import question_hashes, seen_before
+from farthing.traces.grades.overlay import check_graded, graded
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
 from farthing.traces.parquet_file import ChunkedTraces
-from farthing.traces.question_hashes import question_hashes, seen_before
 from farthing.traces.splits import Parts
 
 UNTOLD = "the bundle does not say which questions trained it: make sure that none of these did"
@@ -73,9 +73,9 @@ class BundleEvaluation:
     """What to doubt."""
     judged: Figure | None
     """What came of the promise; None where nothing was promised of a new question."""
-    value: Value
+    value: PolicyValue
     """What it costs and gets right beside the reference."""
-    alone: Mapping[str, Figures | None]
+    alone: Mapping[str, AnswerFigures | None]
     """Role to what it came to by itself; None where it was not recorded alone."""
 
 
@@ -97,11 +97,6 @@ def evaluate(
         split: as in `train`; its seed is also that of the lots that a policy without a threshold
             draws.
         missing: what to take of calls that were not made; None: what the traces say.
-
-    Raises:
-        InputError: the traces have other roles or rounds than the bundle's, or costs are not known.
-        TooFewTracesError: there are fewer questions than the sizes ask for.
-        BundleError: the folder is no bundle.
     """
     bundle = bundles.load(folder)
     traces, asked_of = asked_all(traces, models_of(bundle, None, traces), missing)
@@ -112,13 +107,15 @@ def evaluate(
         parts = _unmet(bundle, [arrays])
     parts = replace(parts, test=alike(traces, parts.test))
     parts, copies = _counted(bundle, parts, traces.content)
-    test = QuestionPart(traces.take(parts.test), arrays.take(parts.test))
+    test = ReportingQuestions(traces.take(parts.test), arrays.take(parts.test))
     about = () if asked_of is None else (asked_of.note(),)
     notes = (*about, *doubts(bundle, traces, arrays, parts), *copies)
     return _evaluated(bundle, [test], split.seed, parts, notes)
 
 
-def evaluate_in_memory(bundle: Bundle, test: QuestionPart, *, seed: int = 0) -> BundleEvaluation:
+def evaluate_in_memory(
+    bundle: Bundle, test: ReportingQuestions, *, seed: int = 0
+) -> BundleEvaluation:
     """Measure a bundle on test questions that are in memory.
 
     Args:
@@ -129,7 +126,7 @@ def evaluate_in_memory(bundle: Bundle, test: QuestionPart, *, seed: int = 0) -> 
     check_graded(test.played)
     rows = np.arange(len(test.played))
     parts, copies = _counted(bundle, Parts(rows[:0], rows[:0], rows), test.recorded.content)
-    test = QuestionPart(test.recorded.take(parts.test), test.played.take(parts.test))
+    test = test.take(parts.test)
     return _evaluated(bundle, [test], seed, parts, copies)
 
 
@@ -149,10 +146,6 @@ def evaluate_file(
         split: as in `evaluate`.
         rows: questions that are read at a time.
         progress: is told how far it is.
-
-    Raises:
-        TraceFormatError: the file is not Parquet or not of traces.
-        InputError, TooFewTracesError, BundleError: as in `evaluate`.
     """
     bundle = bundles.load(folder)
     told = _counting(progress or Silent(), 2 * count_rows(path))
@@ -169,7 +162,7 @@ def evaluate_file(
     unknown = () if "train" in bundle.questions else (UNTOLD,)
     notes = (*unknown, *other_models(bundle, first.models), *copies)
     batches = (graded_for(bundle, batch) for batch in file.batches(parts.test))
-    test = (QuestionPart(batch, file.played(batch)) for batch in batches)
+    test = (ReportingQuestions(batch, file.played(batch)) for batch in batches)
     return _evaluated(bundle, test, split.seed, parts, notes)
 
 
@@ -191,11 +184,7 @@ def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
 
 
 def _unmet(bundle: Bundle, pieces: Iterable[TraceArrays]) -> Parts:
-    """Return the complete questions that a bundle has not met as its test part.
-
-    Raises:
-        TooFewTracesError: it has met all of them.
-    """
+    """Return the complete questions that a bundle has not met as its test part."""
     known = frozenset().union(*bundle.questions.values())
     fresh = [piece.complete & ~seen_before(piece, known) for piece in pieces]
     rows = np.flatnonzero(np.concatenate(fresh))
@@ -211,10 +200,6 @@ def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
 
     A parity that was proved of questions that nobody graded is measured as it was proved: what is
     not the reference's answer counts as wrong.
-
-    Raises:
-        InputError: that is what is right, and nobody graded some answers.
-        UnknownNameError: the bundle's reference is no role of the traces.
     """
     certificate = bundle.certificate
     promise = certificate.promise if certificate and certificate.promises else None
@@ -239,7 +224,11 @@ def _counting(progress: Progress, total: int) -> Callable[[int], None]:
 
 
 def _evaluated(
-    bundle: Bundle, test: Iterable[QuestionPart], seed: int, parts: Parts, notes: tuple[str, ...]
+    bundle: Bundle,
+    test: Iterable[ReportingQuestions],
+    seed: int,
+    parts: Parts,
+    notes: tuple[str, ...],
 ) -> BundleEvaluation:
     rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
     wholes, asked = [], []
@@ -248,14 +237,14 @@ def _evaluated(
     for batch in test:
         if by_request:
             check_every_request(batch.recorded)
-        outcomes.append(run_bundle(bundle, batch.played, rng))
+        outcomes.append(run_bundle(bundle, batch, rng))
         singles.append(SingleModels.of(batch.recorded))
         asked.append(batch.recorded.content)
         references.append(_reference(bundle, batch.recorded))
         wholes.append(with_escalation(bundle, batch, outcomes[-1]))
         ours = question_hashes(batch.played) if bundle.questions else NO_MARKS
         meetings = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in meetings.items()}
-    found, whole = Outcome.joined(outcomes), Outcome.joined(wholes)
+    found, whole = ReplayOutcome.joined(outcomes), ReplayOutcome.joined(wholes)
     overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
     alone, promised = SingleModels.joined(singles), promised_by(bundle.certificate)
     clusters = requests_of(bundle.certificate, np.concatenate(asked))
@@ -274,7 +263,7 @@ def _evaluated(
 
 
 def _realised(
-    certificate: Certificate | None, found: Outcome, known: Facts, grade: str
+    certificate: Certificate | None, found: ReplayOutcome, known: Facts, grade: str
 ) -> Figure | None:
     """Return what came of a promise; one that is read as it was proved may be known at worst."""
     if certificate is None or not certificate.promises:
@@ -285,7 +274,7 @@ def _realised(
     return replace(figure, what=f"{figure.what}, at worst,")
 
 
-def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
+def _answered(bundle: Bundle, found: ReplayOutcome) -> dict[str, float]:
     if bundle.certificate is None or not bundle.certificate.promise.withholds:
         return {}
     given = found.set_size > 0
@@ -293,7 +282,7 @@ def _answered(bundle: Bundle, found: Outcome) -> dict[str, float]:
     return {"answered": float(given.mean()), "accuracy_answered": right}
 
 
-def _intervals(found: Outcome, clusters: Clusters | None) -> dict[str, tuple[float, float]]:
+def _intervals(found: ReplayOutcome, clusters: Clusters | None) -> dict[str, tuple[float, float]]:
     """Return the intervals of shares: exact, or valid by question where requests count."""
     shares = {"coverage": np.ones_like(found.solvable)}
     if found.solvable.any():

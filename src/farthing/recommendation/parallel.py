@@ -28,7 +28,7 @@ from farthing.errors import InputError
 from farthing.methods.base import Fitted, Learner, Progress
 from farthing.recommendation.base import Event, Watch
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.grades.named import check_graded
+from farthing.traces.grades.overlay import check_graded
 
 BETWEEN_REPORTS_S = 0.2
 """A worker reports at most this often."""
@@ -95,9 +95,6 @@ def fit(
 
     Matrices here are small: more threads only wait for one another, and how sums are shared out
     among them would show in the last bits of a result.
-
-    Raises:
-        InputError: nobody graded some of the answers.
     """
     check_graded(train)
     with threadpool_limits(limits=1):
@@ -147,10 +144,6 @@ def train_all(
 
     Returns:
         One for each job, None where it was interrupted: half a training is no result.
-
-    Raises:
-        InputError: a learner cannot learn from these questions, or a process ended before its
-            time; the other trainings end.
     """
     if workers <= 1 or sum(not job.instant for job in jobs) <= 1:
         return _here(jobs, train, watch, keep)

@@ -14,15 +14,15 @@ from farthing.promises.agreeing import Checks
 from farthing.promises.statistics.sampled_mean import Sample
 from farthing.traces import sampling as lots
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
-from farthing.traces.grades.grade_file import Draw, Line, Pairs, plan_of
-from farthing.traces.grades.named import first_answer
+from farthing.traces.grades.codes import AnswerTexts
+from farthing.traces.grades.grade_file import GradeLine, Pairs, QuestionDraw, plan_of
 from farthing.traces.grades.overlay import (
-    RIGHT,
     UNKNOWN,
-    AnswerTexts,
+    YES,
     GradeMatrix,
     apply_grades,
     as_judged,
+    first_answer,
     judged_same,
 )
 
@@ -37,22 +37,18 @@ class LabelledTraces:
 
     traces: TraceArrays
     """With what persons found out."""
-    lines: Sequence[Line]
+    lines: Sequence[GradeLine]
     wordings: AnswerTexts
-    draw: Draw | None = None
+    draw: QuestionDraw | None = None
     """How chance draws what is graded; None: whoever grades chooses."""
     pairs: Pairs | None = None
     """How a judge's "same" is checked; None: no judge says what is the same."""
 
     @classmethod
-    def of(cls, recorded: TraceArrays, wordings: AnswerTexts, lines: Sequence[Line]) -> Self:
-        """Put grades on top of what was recorded.
-
-        Raises:
-            InputError: a grade is of a question or an answer that the traces do not have.
-        """
+    def of(cls, recorded: TraceArrays, wordings: AnswerTexts, lines: Sequence[GradeLine]) -> Self:
+        """Put grades on top of what was recorded."""
         traces = apply_grades(recorded, wordings, lines)
-        return cls(traces, lines, wordings, plan_of(lines, Draw), plan_of(lines, Pairs))
+        return cls(traces, lines, wordings, plan_of(lines, QuestionDraw), plan_of(lines, Pairs))
 
     @property
     def drawn(self) -> dict[str, float]:
@@ -78,7 +74,7 @@ class LabelledTraces:
         """Return traces graded by `same as REFERENCE`, with what the judge calls the same."""
         if self.pairs is None:
             return traces
-        return replace(traces, correct=traces.correct | (self.same(reference) == RIGHT))
+        return replace(traces, correct=traces.correct | (self.same(reference) == YES))
 
     def checks(self, reference: str, rows: IntArray) -> Checks | None:
         """Return how the judge's "same" was checked; None where no judge says it.
@@ -110,8 +106,8 @@ class LabelledTraces:
     def _unconfirmed(self, reference: str) -> BoolArray:
         """Return the answers that the judge alone calls the same, and no person, [n, T, L]."""
         theirs = first_answer(self.traces, reference)[:, None, None]
-        said = (self.same(reference) == RIGHT) & (self.traces.answer != theirs)
-        found: BoolArray = said & (self.same(reference, by_persons=True) != RIGHT)
+        said = (self.same(reference) == YES) & (self.traces.answer != theirs)
+        found: BoolArray = said & (self.same(reference, by_persons=True) != YES)
         return found
 
     def _drawn_pairs(self, rows: IntArray) -> IntArray:
@@ -125,7 +121,7 @@ class LabelledTraces:
 class SampledGrades:
     """Which calibration questions chance drew, and how a judge grades all of them."""
 
-    draw: Draw
+    draw: QuestionDraw
     recorded: TraceArrays
     """Graded by the judge; without one, not at all."""
     played: TraceArrays

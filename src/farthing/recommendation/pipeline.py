@@ -16,12 +16,27 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
-from farthing.process.value import Value
+from farthing.process.value import PolicyValue
 from farthing.promises import kinds
 from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
 from farthing.recommendation.base import Candidate
-from farthing.recommendation.bundle_splits import (
+from farthing.recommendation.candidates import single_candidate
+from farthing.recommendation.certify import (
+    AS_RECORDED,
+    Contender,
+    Serving,
+    prove_or_fall_back,
+    saveable,
+    system_behind,
+)
+from farthing.recommendation.parallel import fit
+from farthing.recommendation.partial_grades import LabelledTraces, SampledGrades
+from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
+from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.prove import counted
+from farthing.recommendation.savings import paid_most
+from farthing.recommendation.splits import (
     DEFAULT,
     Split,
     as_played,
@@ -29,31 +44,14 @@ from farthing.recommendation.bundle_splits import (
     sizes_of,
     split_bundle_questions,
 )
-from farthing.recommendation.candidates import single_candidate
-from farthing.recommendation.certify import (
-    AS_RECORDED,
-    Serving,
-    prove_bundle,
-    saveable,
-    system_behind,
-    value_on,
-)
-from farthing.recommendation.fallback import NoFallback, fallback
-from farthing.recommendation.parallel import fit
-from farthing.recommendation.partial_grades import LabelledTraces, SampledGrades
-from farthing.recommendation.played import QuestionPart
-from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.prove import counted
-from farthing.recommendation.savings import paid_most
 from farthing.recommendation.warnings import doubts, other_system
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import n_distinct, note, one_of_each
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import Missing, asked_all
-from farthing.traces.fingerprint import fingerprint
-from farthing.traces.grades.named import reference_of
+from farthing.traces.fingerprint import fingerprint, question_hashes
+from farthing.traces.grades.overlay import reference_of
 from farthing.traces.origin import origin_of
-from farthing.traces.question_hashes import question_hashes
 from farthing.traces.splits import Parts
 
 
@@ -77,7 +75,7 @@ class Calibrated:
     sizes: Mapping[str, int]
     notes: tuple[str, ...]
     """What to doubt."""
-    value: Value | None = None
+    value: PolicyValue | None = None
     """What the bundle costs and gets right on the calibration questions; None where unknown."""
     left: str = ""
     """Why the bundle was left as it was; empty where it was written."""
@@ -106,13 +104,6 @@ def train(
         folder: where the bundle goes.
         split: how the questions are divided; its seed is also that of the training.
         progress: is told how far the training is.
-
-    Raises:
-        UnknownNameError: no policy has that name.
-        InputError: the policy cannot run on these traces, or cannot be saved, or costs are not
-            known.
-        TooFewTracesError: there are fewer questions than the sizes ask for.
-        BundleError: the folder holds something else.
     """
     dataset = dataset.in_common(proving=False)
     check_costs(dataset.traces)
@@ -142,9 +133,6 @@ def bundle_of(
         dataset: what they are of; None: nothing more is known of them.
         recorded: the same questions as they were recorded, to choose a reference on; None: they
             are.
-
-    Raises:
-        InputError: the policy cannot be saved.
     """
     system = system_behind(
         dataset.system if dataset else None, questions if recorded is None else recorded
@@ -194,31 +182,27 @@ def calibrate(
         split: as in `train`.
         serving: what it is to hold for.
         late: the grades beside the traces, which these traces have already; None: there are none.
-
-    Raises:
-        InputError: the traces have other roles or rounds than the bundle's, lack groups or bounds
-            of costs, or the promise cannot be calibrated, or costs are not known.
-        TooFewTracesError: there are fewer questions than the sizes ask for.
-        BundleError: the folder is no bundle.
     """
     check_costs(traces)
     ready = ready_for(folder, asked, traces, split, late, serving.missing)
     bundle, prove = ready.bundle, ready.prove
     serving = replace(serving, asked_of=ready.asked_of)
-    kept, certificate, what_would = prove_bundle(bundle, asked, ready.train, prove, serving)
+    proof = prove_or_fall_back(Contender(bundle, asked, ready.train, prove, serving))
     prove = counted(asked, prove)
     copies = note(prove.requests or len(prove.played), n_distinct(prove.played.content))
     doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))
+    kept = proof.bundle
     notes = (*doubtful, *other_system(bundle, kept.origin.system))
-    done = Calibrated(certificate, sizes_of(ready.parts), notes, kept.value, outlook=what_would)
-    if not (asked.stands or certificate.promises):
-        instead = fallback(kept, certificate, prove)
-        if isinstance(instead, NoFallback):
-            return replace(done, value=None, left=instead.why)
-        alone = QuestionPart(prove.recorded, prove.recorded)  # nobody is asked in turn
-        kept = structs.replace(instead, trained=bundle, value=value_on(instead, alone))
-        done = replace(done, value=kept.value)
-    bundles.write(folder, kept)
+    done = Calibrated(
+        proof.certificate,
+        sizes_of(ready.parts),
+        notes,
+        value=None if proof.left else kept.value,
+        left=proof.left,
+        outlook=proof.outlook,
+    )
+    if not proof.left:
+        bundles.write(folder, structs.replace(kept, trained=bundle) if proof.falls_back else kept)
     return done
 
 
@@ -230,8 +214,8 @@ class Ready:
     played: TraceArrays
     """All questions, as the bundle plays them."""
     parts: Parts
-    train: QuestionPart
-    prove: QuestionPart
+    train: TrainingQuestions
+    prove: ProvingQuestions
     asked_of: AskedOf | None = None
     """Which of the recorded questions these are, where some lack calls."""
 
@@ -256,10 +240,8 @@ def ready_for(
         traces = late.with_same(traces, reference_of(traces.grade) or "")
     played = as_played(folder, bundle, traces)
     parts = split_bundle_questions(played, split)
-    train, prove = (
-        QuestionPart(traces.take(rows), played.take(rows))
-        for rows in (parts.train, parts.calibrate)
-    )
+    train = TrainingQuestions(traces.take(parts.train), played.take(parts.train))
+    prove = ProvingQuestions(traces.take(parts.calibrate), played.take(parts.calibrate))
     if late is not None and asked.per != "request":  # whoever grades is asked each question once
         once = parts.calibrate[one_of_each(prove.recorded.content)]
         prove, parts = prove.distinct(), replace(parts, calibrate=once)

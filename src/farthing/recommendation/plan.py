@@ -1,7 +1,7 @@
 """What a recommendation works on: who may be asked, which questions do what, for which promise."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,15 +12,20 @@ from farthing.promises.base import Promise
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
-from farthing.recommendation import bundle_splits
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation import splits
+from farthing.recommendation.played import (
+    ChoosingQuestions,
+    ProvingQuestions,
+    Q,
+    ReportingQuestions,
+    TrainingQuestions,
+)
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.record import FourWaySplit
 from farthing.recommendation.savings import held_against
-from farthing.recommendation.splits import FEWEST, split_four_ways
+from farthing.recommendation.splits import FEWEST, FourWaySplit, split_four_ways
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.eligibility import Eligibility
-from farthing.traces.grades.named import ungraded_questions
+from farthing.traces.eligibility import Eligibility, alike
+from farthing.traces.grades.overlay import ungraded_questions
 from farthing.traces.pool import is_pool
 
 
@@ -36,15 +41,33 @@ class Plan:
     guessed: bool = False
     """Whether nobody named the reference."""
 
-    def part(self, rows: IntArray) -> Callable[[Bundle], QuestionPart]:
-        """Return how a bundle plays some questions."""
+    def training(self, bundle: Bundle) -> TrainingQuestions:
+        """Return the questions that train, as a bundle plays them."""
+        return self._as_played(bundle, self.parts.train, TrainingQuestions)
+
+    def choosing(self, bundle: Bundle) -> ChoosingQuestions:
+        """Return the questions that choose among methods."""
+        return self._as_played(bundle, self.parts.choose, ChoosingQuestions)
+
+    def proving(self, bundle: Bundle) -> ProvingQuestions:
+        """Return the questions that prove what was chosen."""
+        return self._as_played(bundle, self.parts.prove, ProvingQuestions)
+
+    def reporting(self, bundle: Bundle) -> ReportingQuestions:
+        """Return the questions that only measure; those drawn alike, where some were not."""
+        rows = alike(self.dataset.traces, self.parts.report)
+        return self._as_played(bundle, rows, ReportingQuestions)
+
+    def _as_played(self, bundle: Bundle, rows: IntArray, kind: type[Q]) -> Q:
         traces = self.dataset.traces
+        arrays = splits.as_played("these traces", bundle, traces)
+        return kind(traces.take(rows), arrays.take(rows))
 
-        def played(bundle: Bundle) -> QuestionPart:
-            arrays = bundle_splits.as_played("these traces", bundle, traces)
-            return QuestionPart(traces.take(rows), arrays.take(rows))
-
-        return played
+    def sizes(self) -> dict[str, int]:
+        """Return the number of distinct questions in each part."""
+        traces = self.dataset.traces
+        report = alike(traces, self.parts.report)
+        return replace(self.parts, report=report).distinct(traces.content)
 
 
 def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -> list[Plan]:
@@ -65,7 +88,7 @@ def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -
             f"what was asked of every model leaves {sizes}, and {FEWEST} of each are the least; "
             "record more"
         )
-    asked = asked.side_by_side(len(enough))
+    asked = asked.sharing(Fraction(1, len(enough)))
     plans = []
     for i in enough:
         traces, asked_of = played.of(sets[i]), played.asked_of(sets[i], dataset.reference)

@@ -4,7 +4,7 @@ from farthing.promises.base import Promise
 from farthing.promises.observed import Gradable
 from farthing.promises.payload import Reads
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.grades.named import at_worst, check_graded, graded, reference_of, same_as
+from farthing.traces.grades.overlay import at_worst, check_graded, graded, reference_of, same_as
 
 
 def read_for(
@@ -17,10 +17,6 @@ def read_for(
         traces: the questions, as they were recorded.
         trained: the grade that the policy was trained by.
         by_lot: whether chance draws the questions that are graded, so that others need not be.
-
-    Raises:
-        InputError: the promise is about what is right, and nobody graded some answers.
-        UnknownNameError: the reference is no role of the traces.
     """
     return read(asked.reads(gradable(traces, trained, by_lot=by_lot)), traces)
 
@@ -33,12 +29,7 @@ def gradable(traces: TraceArrays, grade: str, *, by_lot: bool = False) -> Gradab
 
 
 def read(by: Reads, traces: TraceArrays) -> TraceArrays:
-    """Return questions graded in such a way.
-
-    Raises:
-        InputError: it takes what is right, and nobody graded some answers.
-        UnknownNameError: the reference is no role of the traces.
-    """
+    """Return questions graded in such a way."""
     if by.same_as is not None:
         return graded(traces, same_as(by.same_as))
     if by.at_worst is not None:

@@ -25,7 +25,9 @@ from farthing.promises.statistics.clusters import Clusters
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.recommendation.played import (
     PlayedPolicy,
-    QuestionPart,
+    ProvingQuestions,
+    Q,
+    TrainingQuestions,
     operating_points_of,
     tested,
     trained_points,
@@ -54,7 +56,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Promised:
+class Proof:
     """What came of asking for a promise."""
 
     certificate: Certificate
@@ -66,14 +68,14 @@ class Promised:
     """What it was proved from, where operating points were tested by their answers."""
 
 
-def promise(
+def prove(
     asked: Promise,
     bundle: Bundle,
-    train: QuestionPart,
-    calibrate: QuestionPart,
+    train: TrainingQuestions,
+    calibrate: ProvingQuestions,
     budget: PerQuestion | None,
     row: FloatArray | None = None,
-) -> Promised:
+) -> Proof:
     """Choose the threshold of a policy that keeps what is asked, and certify it.
 
     Of questions that ask the same chance draws one, before any grade is read: they are no
@@ -91,22 +93,16 @@ def promise(
     Returns:
         The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
         is proved, and no threshold of this policy carries the promise.
-
-    Raises:
-        UnknownNameError: the reference is no role of the traces.
-        InputError: the target's traces are of another kind, or the calibration questions have no
-            groups.
-        TooFewTracesError: too few questions to estimate a shift from.
-        CalibrationError: a level or budget outside its range, costs above the largest possible, or
-            a target that differs in more than round 1 shows.
     """
+    if not isinstance(calibrate, ProvingQuestions):
+        raise TypeError(f"{type(calibrate).__name__} prove nothing")
     if not asked.held_to_reference or calibrate.by is not None or asked.per == "request":
         check_alike(calibrate.recorded)
     calibrate = counted(asked, calibrate)
-    return of_requests(_promised(asked, bundle, train, calibrate, budget, row), calibrate)
+    return of_requests(_proof(asked, bundle, train, calibrate, budget, row), calibrate)
 
 
-def of_requests(found: Promised, calibrate: QuestionPart) -> Promised:
+def of_requests(found: Proof, calibrate: ProvingQuestions) -> Proof:
     """Return what came of distinct questions with the number of requests that they stand for."""
     if calibrate.requests is None:
         return found
@@ -114,7 +110,7 @@ def of_requests(found: Promised, calibrate: QuestionPart) -> Promised:
     return replace(found, certificate=made)
 
 
-def counted(asked: Promise, part: QuestionPart) -> QuestionPart:
+def counted(asked: Promise, part: Q) -> Q:
     """Return the questions that count for a promise: distinct ones, where it is about questions.
 
     One about a stream is about each of its questions.
@@ -122,14 +118,14 @@ def counted(asked: Promise, part: QuestionPart) -> QuestionPart:
     return part if asked.every_request else part.distinct()
 
 
-def _promised(
+def _proof(
     asked: Promise,
     bundle: Bundle,
-    train: QuestionPart,
-    calibrate: QuestionPart,
+    train: TrainingQuestions,
+    calibrate: ProvingQuestions,
     budget: PerQuestion | None,
     row: FloatArray | None,
-) -> Promised:
+) -> Proof:
     policy, empty = as_trained(bundle.policy, bundle.empty)
     plays = PlayedPolicy(policy, empty, budget)
     if asked.layout == "critical":
@@ -150,35 +146,35 @@ def _promised(
 
 
 def _by_scores(
-    asked: Promise, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
-) -> Promised:
+    asked: Promise, plays: PlayedPolicy, train: TrainingQuestions, calibrate: ProvingQuestions
+) -> Proof:
     """Prove a promise by the critical thresholds of the questions."""
     part = calibrate.played
-    critical = plays.replay(part).critical
+    critical = calibrate.replay(plays).critical
     known = Facts(group=part.group.astype(np.int64), group_names=part.group_names)
     if asked.mix is not None:
         weights, largest = _likelier(asked.mix, train, part)
         known = Facts(likelier=weights, likeliest=largest)
     evidence = asked.evidence(critical, known)
-    return Promised(asked.prove(evidence, **plays.about(part)), plays.policy, plays.empty)
+    return Proof(asked.prove(evidence, **plays.about(part)), plays.policy, plays.empty)
 
 
 def _by_points(
-    asked: Promise, plays: PlayedPolicy, calibrate: QuestionPart, row: FloatArray, known: Facts
-) -> Promised:
+    asked: Promise, plays: PlayedPolicy, calibrate: ProvingQuestions, row: FloatArray, known: Facts
+) -> Proof:
     """Prove a promise by operating points at a row of thresholds."""
-    points = operating_points_of(plays.replay(calibrate.played), row)
+    points = operating_points_of(calibrate.replay(plays), row)
     evidence = asked.evidence(tested(points), known)
     made = asked.prove(evidence, **plays.about(calibrate.played))
     what = Tested(evidence, plays.right_at(row)) if asked.held_to_reference else None
-    return Promised(made, plays.policy, plays.empty, what)
+    return Proof(made, plays.policy, plays.empty, what)
 
 
 def _known(
     asked: Promise,
     plays: PlayedPolicy,
-    train: QuestionPart,
-    calibrate: QuestionPart,
+    train: TrainingQuestions,
+    calibrate: ProvingQuestions,
     role: str | None,
     row: FloatArray,
 ) -> Facts:
@@ -202,7 +198,9 @@ def _known(
     )
 
 
-def _likelier(mix: TraceArrays, train: QuestionPart, mine: TraceArrays) -> tuple[FloatArray, float]:
+def _likelier(
+    mix: TraceArrays, train: TrainingQuestions, mine: TraceArrays
+) -> tuple[FloatArray, float]:
     """Return how much likelier questions are in a mix, by round 1, and the most of any at hand."""
     target = mix.take(one_of_each(mix.content))
     check_comparable(target)
@@ -218,18 +216,14 @@ def _likelier(mix: TraceArrays, train: QuestionPart, mine: TraceArrays) -> tuple
 
 
 def reference_right(recorded: TraceArrays, role: str) -> BoolArray:
-    """Return whether a role's first answer is right, [n].
-
-    Raises:
-        UnknownNameError: there is no such role.
-    """
+    """Return whether a role's first answer is right, [n]."""
     if role not in recorded.roles:
         raise UnknownNameError("role", role, recorded.roles)
     right: BoolArray = recorded.correct[:, 0, recorded.roles.index(role)]
     return right
 
 
-def _reference_of(asked: Promise, train: QuestionPart, calibrate: QuestionPart) -> str:
+def _reference_of(asked: Promise, train: TrainingQuestions, calibrate: ProvingQuestions) -> str:
     """Return whom answers are held against; where nobody named it, who most is paid for."""
     graded = gradable(calibrate.played, calibrate.played.grade)
     role = asked.whose(graded) or paid_most(train.recorded)
@@ -238,12 +232,10 @@ def _reference_of(asked: Promise, train: QuestionPart, calibrate: QuestionPart) 
     return role
 
 
-def _clusters(asked: Promise, train: QuestionPart, calibrate: QuestionPart) -> Clusters | None:
-    """Return which requests ask the same; none counts more than the most frequent one in training.
-
-    Raises:
-        InputError: nobody knows what some of them ask, or an import left repeated requests out.
-    """
+def _clusters(
+    asked: Promise, train: TrainingQuestions, calibrate: ProvingQuestions
+) -> Clusters | None:
+    """Return which requests ask the same; the most frequent one of training bounds them."""
     if asked.per != "request":
         return None
     for part in (train, calibrate):

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.selective.learner import Learned, confident
+from farthing.methods.selective.learner import SelectiveFit, confident
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.methods.selective.single_models import considered
 from farthing.process.batch_replay import replay
@@ -25,18 +25,24 @@ from farthing.promises.observed import Facts, PlayedPoints
 from farthing.promises.statistics.fixed_sequence import Candidates
 from farthing.recommendation.escalation import EscalationModel
 from farthing.recommendation.partial_grades import RightAt, SampledGrades
-from farthing.recommendation.played import SETTINGS, PlayedPolicy, QuestionPart, operating_points_of
-from farthing.recommendation.prove import Promised, Tested
+from farthing.recommendation.played import (
+    SETTINGS,
+    PlayedPolicy,
+    ProvingQuestions,
+    TrainingQuestions,
+    operating_points_of,
+)
+from farthing.recommendation.prove import Proof, Tested
 from farthing.traces.arrays import FloatArray
-from farthing.traces.grades.named import check_graded
+from farthing.traces.grades.overlay import check_graded
 
 EACH = 20
 """Calibration questions a candidate, at least: few prove nothing at a small share of delta."""
 
 
 def selective(
-    asked: Promise, plays: PlayedPolicy, train: QuestionPart, calibrate: QuestionPart
-) -> Promised:
+    asked: Promise, plays: PlayedPolicy, train: TrainingQuestions, calibrate: ProvingQuestions
+) -> Proof:
     """Prove what can be proved of a policy and of the plain candidates beside it.
 
     Args:
@@ -44,10 +50,6 @@ def selective(
         plays: the policy as trained, and the budget a question.
         train: questions that trained it: they choose who is tested, at which thresholds.
         calibrate: questions that it has not seen.
-
-    Raises:
-        InputError: questions are to be passed on under a budget a question.
-        TooFewTracesError: too few training questions have an answer.
     """
     if asked.passes_to is not None and plays.budget is not None:
         raise InputError(
@@ -61,14 +63,16 @@ def selective(
     check_graded(train.recorded)
     if isinstance(calibrate.by, SampledGrades):  # a sample is small, and tests the policy alone
         one = confident(plays.policy, train.played, plays.empty, asked.alpha)
-        return prove(asked, [one], plays, calibrate)
+        return prove_candidates(asked, [one], plays, calibrate)
     found = considered(plays.policy, train.played, plays.empty, asked.alpha)
-    return prove(asked, best_first(found, asked, train, len(calibrate.played)), plays, calibrate)
+    return prove_candidates(
+        asked, best_first(found, asked, train, len(calibrate.played)), plays, calibrate
+    )
 
 
-def prove(
-    asked: Promise, tested: Sequence[Learned], plays: PlayedPolicy, calibrate: QuestionPart
-) -> Promised:
+def prove_candidates(
+    asked: Promise, tested: Sequence[SelectiveFit], plays: PlayedPolicy, calibrate: ProvingQuestions
+) -> Proof:
     """Prove what can be proved of some candidates, each at an equal share of delta.
 
     Args:
@@ -96,10 +100,10 @@ def prove(
     evidence = asked.evidence(side_by_side(tested, rows, points), known)
     certificate = asked.prove(evidence, **plays.about(calibrate.played))
     what = Tested(evidence, right_at) if asked.passes_to is None else None
-    return Promised(certificate, _chosen(certificate, tested), "allow", what)
+    return Proof(certificate, _chosen(certificate, tested), "allow", what)
 
 
-def _right_at(tested: Sequence[Learned], rows: Sequence[FloatArray]) -> RightAt:
+def _right_at(tested: Sequence[SelectiveFit], rows: Sequence[FloatArray]) -> RightAt:
     """Return what says of questions whether the answers at the thresholds laid out are right."""
     plays = [
         PlayedPolicy(one.policy, "allow", None).right_at(row)
@@ -108,20 +112,20 @@ def _right_at(tested: Sequence[Learned], rows: Sequence[FloatArray]) -> RightAt:
     return lambda questions: np.concatenate([right(questions) for right in plays], axis=1)
 
 
-def _chosen(certificate: Certificate, tested: Sequence[Learned]) -> SelectivePolicy:
+def _chosen(certificate: Certificate, tested: Sequence[SelectiveFit]) -> SelectivePolicy:
     """Return the policy of the candidate that a certificate names; the first if it names none."""
     name = getattr(certificate.promise, "candidate", "")
     return next((one for one in tested if one.name == name), tested[0]).policy
 
 
-def laid_out(learned: Learned, alpha: Fraction) -> FloatArray:
+def laid_out(learned: SelectiveFit, alpha: Fraction) -> FloatArray:
     """Return the thresholds to test, falling, [G]; at least one."""
     kappas = candidate_thresholds(learned.sure, learned.right, alpha, SETTINGS)
     return kappas[kappas > 0] if (kappas > 0).any() else np.ones(1)
 
 
 def side_by_side(
-    tested: Sequence[Learned], rows: Sequence[FloatArray], points: Sequence[OperatingPoints]
+    tested: Sequence[SelectiveFit], rows: Sequence[FloatArray], points: Sequence[OperatingPoints]
 ) -> PlayedPoints:
     """Return what the candidates did at the thresholds laid out for each."""
     return PlayedPoints(
@@ -139,8 +143,8 @@ def side_by_side(
 
 
 def best_first(
-    found: Sequence[Learned], asked: Promise, train: QuestionPart, n: int
-) -> list[Learned]:
+    found: Sequence[SelectiveFit], asked: Promise, train: TrainingQuestions, n: int
+) -> list[SelectiveFit]:
     """Return the candidates to test, by training questions alone those first that would do best.
 
     That is answering most or, where questions are passed on, costing least. Hopeless ones are left
@@ -163,7 +167,7 @@ def best_first(
     return [found[i] for i in order if worth[i] >= least] or list(found[:1])
 
 
-def _worth(learned: Learned, asked: Promise, train: QuestionPart, n: int) -> float:
+def _worth(learned: SelectiveFit, asked: Promise, train: TrainingQuestions, n: int) -> float:
     """Return what a candidate would be worth if n questions came out as the training ones did."""
     rows = np.arange(n) % len(learned.sure)
     kappas = laid_out(learned, asked.alpha)

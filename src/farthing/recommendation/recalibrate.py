@@ -8,21 +8,21 @@ import numpy as np
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
 from farthing.process.budget import PerQuestion
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
-from farthing.recommendation.bundle_splits import as_played
-from farthing.recommendation.certify import Serving, prove_bundle
-from farthing.recommendation.played import QuestionPart
+from farthing.recommendation.certify import Contender, Serving, prove_bundle
+from farthing.recommendation.played import ProvingQuestions, Questions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.prove import counted
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import about_sets
+from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import other_models, other_system
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
-from farthing.traces.copies import Content, Together, n_distinct, note
-from farthing.traces.question_hashes import seen_before
+from farthing.traces.copies import Content, CopyGroups, n_distinct, note
+from farthing.traces.fingerprint import seen_before
 from farthing.traces.system import System
 
 LAID_OUT, SHARE = 100, 4
@@ -87,11 +87,6 @@ def recalibrate(
         traces: complete questions, drawn by chance from those that are to come.
         system: what they were made with; None where nobody knows.
         seed: of the draw.
-
-    Raises:
-        InputError: it promises nothing that can be proved anew, the questions are of other models
-            or not graded, or some of them trained the policy or chose it.
-        TooFewTracesError: there are fewer than eight.
     """
     certificate = bundle.certificate
     asked = asked_again(certificate)
@@ -108,19 +103,22 @@ def recalibrate(
             "nothing could be promised; take later ones"
         )
     lay, rows = divided(recorded.content, asked, seed)
-    train, prove = (QuestionPart(recorded.take(some), played.take(some)) for some in (lay, rows))
+    train = TrainingQuestions(recorded.take(lay), played.take(lay))
+    prove = ProvingQuestions(recorded.take(rows), played.take(rows))
     parts = {"lay": n_distinct(recorded.content[lay]), "prove": n_distinct(prove.recorded.content)}
     nano = certificate.question_budget_nano if certificate else None
     budget = None if nano is None else PerQuestion(nano, trained.origin.largest_nano)
-    made, proof, outlook = prove_bundle(trained, asked, train, prove, Serving(budget, system))
+    serving = Serving(budget, system)
+    proof = prove_bundle(Contender(trained, asked, train, prove, serving))
+    made = proof.bundle
     before = counted(
-        asked, QuestionPart(prove.recorded, as_played(folder, bundle, recorded).take(rows))
+        asked, ProvingQuestions(prove.recorded, as_played(folder, bundle, recorded).take(rows))
     )
     prove = counted(asked, prove)
     return Recalibrated(
         bundle=made,
-        certificate=proof,
-        outlook=outlook,
+        certificate=proof.certificate,
+        outlook=proof.outlook,
         laid_out=parts["lay"],
         proving=parts["prove"],
         new=_kept(made, prove),
@@ -143,7 +141,7 @@ def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntA
     >>> len(lay), len(rows), sorted([*lay.tolist(), *rows.tolist()]) == list(range(12))
     (3, 9, True)
     """
-    together = Together.of(content, np.arange(len(content)))
+    together = CopyGroups.of(content, np.arange(len(content)))
     n = len(together.distinct)
     number = min(LAID_OUT, n // SHARE) if asked.layout != "critical" else 0
     order = np.random.default_rng(seed).permutation(together.distinct)
@@ -151,11 +149,7 @@ def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntA
 
 
 def asked_again(certificate: Certificate | None) -> Promise:
-    """Return the promise of a certificate, to be proved once more.
-
-    Raises:
-        InputError: there is none, or it takes more than questions to prove it.
-    """
+    """Return the promise of a certificate, to be proved once more."""
     promise = None if certificate is None else certificate.promise
     asked = None if promise is None else promise.asked()
     if asked is not None:
@@ -172,9 +166,9 @@ def _met(bundle: Bundle, played: TraceArrays) -> BoolArray:
     return seen_before(played, known)
 
 
-def _kept(bundle: Bundle, part: QuestionPart) -> PointSummary:
-    done: Outcome = with_escalation(
-        bundle, part, run_bundle(bundle, part.played, stream(bundle.kind, 0))
+def _kept(bundle: Bundle, part: Questions) -> PointSummary:
+    done: ReplayOutcome = with_escalation(
+        bundle, part, run_bundle(bundle, part, stream(bundle.kind, 0))
     )
     good = done.covered if about_sets(bundle.certificate) else done.best_correct
     return PointSummary(float(done.cost_nano.mean()), float(good.mean()))

@@ -3,33 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from farthing.bundle.base import Bundle
-from farthing.process.value import Figures
+from farthing.process.value import AnswerFigures
 from farthing.promises.certificate import Certificate
 from farthing.recommendation.evaluate import BundleEvaluation
 from farthing.recommendation.trial import Trial
-from farthing.traces.arrays import IntArray
-from farthing.traces.copies import Content, n_distinct
-
-
-@dataclass(frozen=True)
-class FourWaySplit:
-    """What each question does, as row numbers in ascending order, without overlap."""
-
-    train: IntArray
-    choose: IntArray
-    prove: IntArray
-    report: IntArray
-
-    def distinct(self, content: Content) -> dict[str, int]:
-        """Return the number of distinct questions in each part."""
-        return {name: n_distinct(content[rows]) for name, rows in vars(self).items()}
-
-    def among(self, rows: IntArray) -> "FourWaySplit":
-        """Return what of each part is among some questions."""
-        return FourWaySplit(*(np.intersect1d(part, rows) for part in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -45,7 +23,7 @@ class Recommendation:
     """Who was tried, the cheapest expected first; of the questions that chose."""
     skipped: tuple[tuple[str, str], ...]
     """Who could not run here, and why."""
-    models: dict[str, Figures | None]
+    models: dict[str, AnswerFigures | None]
     """What each model alone came to on the questions that measure; None: not recorded alone."""
     reference: str | None
     guessed: bool
@@ -106,7 +84,7 @@ class Recommendation:
         }
 
 
-def _in_short(figures: Figures) -> dict[str, Any]:
+def _in_short(figures: AnswerFigures) -> dict[str, Any]:
     return {
         "cost_usd": figures.cost_usd,
         "accuracy": figures.accuracy,

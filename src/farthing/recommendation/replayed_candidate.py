@@ -11,7 +11,7 @@ from farthing.methods.base import Fitted
 from farthing.money import usd_from_nano
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, PointReplay, replay
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.promises.certificate import Population
 from farthing.promises.kinds.split import split_threshold
 from farthing.promises.levels import Level
@@ -48,7 +48,7 @@ class ReplayedCandidate:
         return NO_THRESHOLD
 
 
-def metrics(found: Outcome) -> dict[str, float]:
+def metrics(found: ReplayOutcome) -> dict[str, float]:
     """Return every metric of `METRICS` of one test part; NaN where it does not exist."""
     n, solvable = len(found.cost_nano), int(found.solvable.sum())
     cost = usd_from_nano(int(found.cost_nano.sum()))
@@ -69,7 +69,7 @@ def metrics(found: Outcome) -> dict[str, float]:
 
 def play(
     entrant: ReplayedCandidate, kappa: float, test: IntArray, rng: np.random.Generator
-) -> Outcome:
+) -> ReplayOutcome:
     """Act on a test part: with the threshold, or by drawing for a pointwise policy."""
     chosen = entrant.replayed.take(test)
     if entrant.sampled and isinstance(chosen, NestedReplay):

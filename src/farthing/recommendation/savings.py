@@ -14,8 +14,8 @@ from msgspec import structs
 
 from farthing.errors import UnknownNameError
 from farthing.process import latency
-from farthing.process.replay import Outcome
-from farthing.process.value import Figures, Value
+from farthing.process.replay import ReplayOutcome
+from farthing.process.value import AnswerFigures, PolicyValue
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.promises.figures import accuracy_difference, difference_by_request
@@ -25,7 +25,7 @@ from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.recommendation.significance import proved_positive, ratio_interval
 from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import Content, asked_first
-from farthing.traces.grades.named import check_graded
+from farthing.traces.grades.overlay import check_graded
 
 NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"
 UNNAMED = "The bundle does not say which single model was best in training"
@@ -84,13 +84,13 @@ class SingleModels:
             pieces[0].grade,
         )
 
-    def figures(self) -> dict[str, Figures | None]:
+    def figures(self) -> dict[str, AnswerFigures | None]:
         """Return what each role by itself came to; None where it was not recorded alone."""
         if not self.alone:
             return dict.fromkeys(self.roles)
         return {role: self.of_role(place) for place, role in enumerate(self.roles)}
 
-    def of_role(self, place: int) -> Figures:
+    def of_role(self, place: int) -> AnswerFigures:
         """Return what one role came to."""
         seconds = None if self.latency_s is None else self.latency_s[:, place]
         return figures(self.cost_nano[:, place], self.right[:, place], seconds)
@@ -121,10 +121,6 @@ def held_against(
         graded: questions whose grades a guess takes, where the promise is about right answers.
         log: questions that may say who is paid for.
         alone: whether roles were recorded alone, so that one is guessed for any promise.
-
-    Raises:
-        InputError: nobody graded some of those answers.
-        UnknownNameError: there is no such role.
     """
     named = asked.reference or known
     if named is not None:
@@ -144,10 +140,10 @@ def guessed(reference: str) -> str:
     )
 
 
-def figures(cost_nano: IntArray, right: BoolArray, latency_s: FloatArray | None) -> Figures:
+def figures(cost_nano: IntArray, right: BoolArray, latency_s: FloatArray | None) -> AnswerFigures:
     """Add up what one answer a question came to, each [n]; at least one question."""
     known = np.zeros(0) if latency_s is None else latency_s[~np.isnan(latency_s)]
-    return Figures(
+    return AnswerFigures(
         questions=len(right),
         cost_nano=int(cost_nano.sum()),
         right=int(right.sum()),
@@ -161,14 +157,14 @@ def _typical(seconds: FloatArray) -> tuple[float, float]:
 
 
 def savings_of(
-    found: Outcome,
+    found: ReplayOutcome,
     singles: SingleModels,
     reference: str | None,
     part: Literal["calibrate", "test"],
     *,
     promised: Promised = "answer",
     clusters: Clusters | None = None,
-) -> Value:
+) -> PolicyValue:
     """Hold what a policy did against single models on the same questions.
 
     Args:
@@ -198,7 +194,7 @@ def savings_of(
     )
     if not singles.alone or reference not in singles.roles:
         missing = UNNAMED if singles.alone else NOT_ALONE
-        return Value(
+        return PolicyValue(
             part=part,
             yours=yours,
             missing=missing,
@@ -214,7 +210,7 @@ def savings_of(
     )
     costs = _of_draws(found.cost_nano, clusters), _of_draws(cost, clusters)
     ratio = ratio_interval(*costs) if cost.any() else None
-    return Value(
+    return PolicyValue(
         part=part,
         yours=yours,
         reference=reference,
@@ -256,7 +252,7 @@ def promised_by(certificate: Certificate | None) -> Promised:
 
 
 def dominating_model(
-    found: Outcome, singles: SingleModels, right: BoolArray, clusters: Clusters | None = None
+    found: ReplayOutcome, singles: SingleModels, right: BoolArray, clusters: Clusters | None = None
 ) -> str | None:
     """Return a single model that is cheaper and at least as often right; None where none is proved.
 

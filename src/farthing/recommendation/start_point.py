@@ -13,7 +13,7 @@ from farthing.process.operating_points import OperatingPoints
 from farthing.promises.base import Promise
 from farthing.promises.certificate import BoolArray
 from farthing.promises.statistics.expected_cost import Prospect, expected_cost
-from farthing.recommendation.played import PlayedPolicy, QuestionPart, grid, operating_points_of
+from farthing.recommendation.played import PlayedPolicy, Questions, grid, operating_points_of
 from farthing.traces.arrays import FloatArray
 
 NEAR = 0.2
@@ -40,7 +40,7 @@ class Beginning:
 
 
 def beginning(
-    asked: Promise, plays: PlayedPolicy, part: QuestionPart, reference: str, n: int, seed: int = 0
+    asked: Promise, plays: PlayedPolicy, part: Questions, reference: str, n: int, seed: int = 0
 ) -> Beginning:
     """Lay operating points out, and begin at the dearest from which not much more is expected.
 
@@ -55,7 +55,7 @@ def beginning(
         n: questions that will prove.
         seed: of the draws.
     """
-    replayed = plays.replay(part.played)
+    replayed = part.replay(plays)
     points = operating_points_of(replayed, grid(replayed))
     place, recorded = part.recorded.roles.index(reference), part.recorded
     right = recorded.correct[:, 0, place]

@@ -50,11 +50,7 @@ class Weighed:
 
 
 def check_comparable(target: TraceArrays) -> None:
-    """Refuse a target whose later rounds are not there to be compared.
-
-    Raises:
-        CalibrationError: what is missing, and what to do.
-    """
+    """Refuse a target whose later rounds are not there to be compared."""
     if target.horizon == 1:
         raise CalibrationError(
             "with one round nothing shows whether the target mix differs in more than its weights "
@@ -77,9 +73,6 @@ def check_covariate_shift(
     Compared is what is left of the later rounds when the best linear guess from round 1 is taken
     away. The guess is learnt from training questions: a poor one costs power and no validity, and a
     good one makes up for small errors of the weights.
-
-    Raises:
-        CalibrationError: in what they differ, and what to do.
     """
     guess = np.linalg.lstsq(_with_one(train.first), train.later)[0].astype(np.float64)
     rng = np.random.default_rng(SEED)

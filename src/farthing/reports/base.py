@@ -1,11 +1,13 @@
 """What a report says of each policy, and how figures are written for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
+from farthing.errors import InputError
 from farthing.money import significant
 from farthing.recommendation.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Row
 from farthing.recommendation.ranking import ranked
@@ -23,7 +25,7 @@ PER_THOUSAND = 1_000
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A mean and its standard error, as text."""
 
     mean: str
@@ -34,12 +36,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One line of a table: who it is about and its cells."""
 
     policy: str
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     group: str = ""
     """What kind of promise the policies of this part of the table make."""
     best: bool = False
@@ -54,7 +56,7 @@ class Grid:
     headings: tuple[str, ...]
     short: tuple[str, ...]
     """The headings where a terminal of 80 columns must do."""
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     notes: tuple[str, ...] = field(default=())
     key: str = ""
     """What the short headings mean."""
@@ -145,6 +147,17 @@ def thousand(usd: float) -> str:
     """
     sign = "−" if usd < 0 else ""
     return f"{sign}${significant(abs(usd) * PER_THOUSAND)}"
+
+
+def write_all(folder: Path, contents: Mapping[str, str], what: str) -> list[Path]:
+    """Write files into a folder, which is made where there is none; return their paths."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in contents.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write the {what} to {folder}: {error.strerror}") from error
+    return [folder / name for name in contents]
 
 
 def _known(values: Iterable[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

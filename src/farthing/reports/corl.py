@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.corl.evaluation import Estimate, Evaluation, InMode
-from farthing.corl.live import Live
-from farthing.corl.optimum import Outcome
+from farthing.corl.evaluation import ControllerEvaluation, IntervalEstimate, ModeEvaluation
+from farthing.corl.live import LiveAnswer
+from farthing.corl.optimum import PlanOutcome
 from farthing.money import dollars, rounded_usd, significant, usd_from_nano
 
 Record = dict[str, Any]
@@ -18,7 +18,7 @@ SHARES = ("accuracy", "call_ratio", "over_budget", "reward")
 """What has an interval in each mode, beside the cost."""
 
 
-def evaluation_record(found: Evaluation) -> Record:
+def evaluation_record(found: ControllerEvaluation) -> Record:
     """Return an evaluation as JSON values; `NAME_interval` stands beside each estimate.
 
     Money is in whole nano-dollars.
@@ -32,7 +32,7 @@ def evaluation_record(found: Evaluation) -> Record:
     }
 
 
-def _mode(found: InMode) -> Record:
+def _mode(found: ModeEvaluation) -> Record:
     record: Record = {"budget_usd": usd_from_nano(found.mode.budget_nano)}
     record |= _estimate("cost_usd", _rounded(found.cost_usd))
     for name in SHARES:
@@ -62,16 +62,16 @@ def _mode(found: InMode) -> Record:
     }
 
 
-def _estimate(name: str, one: Estimate) -> Record:
+def _estimate(name: str, one: IntervalEstimate) -> Record:
     return {name: one.value, f"{name}_interval": [one.low, one.high]}
 
 
-def _rounded(one: Estimate) -> Estimate:
+def _rounded(one: IntervalEstimate) -> IntervalEstimate:
     """Return an estimate in dollars without digits that money does not have."""
-    return Estimate(*map(rounded_usd, (one.value, one.low, one.high)))
+    return IntervalEstimate(*map(rounded_usd, (one.value, one.low, one.high)))
 
 
-def _outcome(one: Outcome) -> Record:
+def _outcome(one: PlanOutcome) -> Record:
     return {
         "reward": one.reward,
         "accuracy": one.accuracy,
@@ -81,7 +81,7 @@ def _outcome(one: Outcome) -> Record:
     }
 
 
-def evaluation(found: Evaluation) -> RenderableType:
+def evaluation(found: ControllerEvaluation) -> RenderableType:
     """Return an evaluation as tables: the modes, then other ways to choose."""
     hard = "" if found.hard_usd is None else f", no more than ${significant(found.hard_usd)} each"
     head = f"{found.questions:,} fresh questions of the pool {found.pool} (seed {found.seed}){hard}"
@@ -112,7 +112,7 @@ def evaluation(found: Evaluation) -> RenderableType:
     )
 
 
-def _went_wrong(found: Evaluation) -> str:
+def _went_wrong(found: ControllerEvaluation) -> str:
     """Say how often a turn could not be read, and a call was refused or failed; mostly nothing."""
     said = [
         f"{one.mode.name} {what}"
@@ -130,7 +130,7 @@ def _went_wrong(found: Evaluation) -> str:
     return f" Not as it should be: {'; '.join(said)}." if said else ""
 
 
-def _modes(found: Evaluation) -> Table:
+def _modes(found: ControllerEvaluation) -> Table:
     table = _table(
         *("Mode", "USD a question", "accuracy", "called", "over B", "reward", "best plan")
     )
@@ -145,11 +145,11 @@ def _modes(found: Evaluation) -> Table:
     return table
 
 
-def _shared(one: Estimate) -> str:
+def _shared(one: IntervalEstimate) -> str:
     return f"{one.value:.3f}\n{one.low:.2f}–{one.high:.2f}"
 
 
-def _others(found: Evaluation) -> Table:
+def _others(found: ControllerEvaluation) -> Table:
     """Return what others come to; cost and accuracy of `threshold` are those of the last mode."""
     names = [one.mode.name for one in found.modes]
     table = _table("Instead of it", "USD a question", "accuracy", *(f"reward {n}" for n in names))
@@ -169,7 +169,7 @@ def _table(first: str, *others: str) -> Table:
     return table
 
 
-def _signed(one: Estimate, unit: str = "") -> str:
+def _signed(one: IntervalEstimate, unit: str = "") -> str:
     def said(value: float) -> str:
         size = significant(abs(value)) if unit else f"{abs(value):.3f}"
         return f"{'−' if value < 0 else '+'}{unit}{size}"
@@ -177,7 +177,7 @@ def _signed(one: Estimate, unit: str = "") -> str:
     return f"{said(one.value)} (95 % interval {said(one.low)} to {said(one.high)})"
 
 
-def live_record(live: Live) -> Record:
+def live_record(live: LiveAnswer) -> Record:
     """Return an answered question as JSON values."""
     episode, dearest = live.done.episode, live.dearest
     nano = dearest.cost_nano
@@ -202,7 +202,7 @@ def live_record(live: Live) -> Record:
     }
 
 
-def steps(live: Live) -> list[tuple[str, str, float | None]]:
+def steps(live: LiveAnswer) -> list[tuple[str, str, float | None]]:
     """Return who wrote what for how much; messages of the environment cost nothing."""
     episode = live.done.episode
     own = [call for call in live.done.trace.calls if call.role == "controller"]
@@ -221,7 +221,7 @@ def steps(live: Live) -> list[tuple[str, str, float | None]]:
     return found
 
 
-def live(found: Live) -> RenderableType:
+def live(found: LiveAnswer) -> RenderableType:
     """Return an answered question as its steps, the answer, and what it cost."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     table.add_column("cost", no_wrap=True, justify="right")
@@ -232,7 +232,7 @@ def live(found: Live) -> RenderableType:
     return Group(table, Text(f"\n{_answered(found)}\n{_paid(found)}"))
 
 
-def _answered(found: Live) -> str:
+def _answered(found: LiveAnswer) -> str:
     episode = found.done.episode
     if episode.answer is not None:
         return f"answer  {episode.answer}"
@@ -245,7 +245,7 @@ def _answered(found: Live) -> str:
     return f"no answer: {ended}{f' ({found.done.why})' if found.done.why else ''}"
 
 
-def _paid(found: Live) -> str:
+def _paid(found: LiveAnswer) -> str:
     episode, dearest = found.done.episode, found.dearest
     over = f"mode {found.mode.name}: {'above' if episode.over_budget else 'within'} its "
     paid = f"cost    {dollars(episode.cost_nano)} ({over}{dollars(found.mode.budget_nano)})"

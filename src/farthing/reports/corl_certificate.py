@@ -9,7 +9,7 @@ from rich.text import Text
 from farthing.corl.certificate import Certified
 from farthing.corl.traces import role_of
 from farthing.money import rounded_usd, significant, usd_from_nano
-from farthing.process.value import Figures
+from farthing.process.value import AnswerFigures
 from farthing.reports.table import Table
 
 Record = dict[str, Any]
@@ -75,7 +75,7 @@ def _modes(found: Certified) -> Table:
     return Table.of(("", "USD a question", found.found.value.measure), lines)
 
 
-def _row(label: str, figures: Figures) -> tuple[str, str, str]:
+def _row(label: str, figures: AnswerFigures) -> tuple[str, str, str]:
     return label, significant(figures.cost_usd), f"{figures.accuracy:.3f}"
 
 
@@ -97,9 +97,9 @@ def _lines(found: Certified) -> Iterator[str]:
     )
 
 
-def _theirs(found: Certified) -> Figures:
+def _theirs(found: Certified) -> AnswerFigures:
     return found.figures[found.recorded.reference]
 
 
-def _figures(figures: Figures) -> Record:
+def _figures(figures: AnswerFigures) -> Record:
     return {"cost_usd": rounded_usd(figures.cost_usd), "accuracy": figures.accuracy}

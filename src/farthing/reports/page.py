@@ -10,14 +10,12 @@ from farthing.comparison.results import results_json
 from farthing.errors import MissingExtraError
 from farthing.promises.texts import decimal
 from farthing.recommendation.base import Comparison
-from farthing.reports import glossary as words
 from farthing.reports import payer, plots, promises, summary, tables
-from farthing.reports.base import Grid, alphas, cheapest_promised, promised, rows_at
-from farthing.reports.columns import columns
-from farthing.reports.folder import write_all
+from farthing.reports.base import Grid, alphas, cheapest_promised, promised, rows_at, write_all
+from farthing.reports.glossary import columns, explained
 from farthing.reports.promises import goal_of
 from farthing.reports.style import looks
-from farthing.reports.training import Run, training
+from farthing.reports.training import TrainingCurves, training
 
 try:
     from jinja2 import Environment, StrictUndefined
@@ -28,7 +26,7 @@ except ImportError as error:
 
 
 @dataclass(frozen=True)
-class Section:
+class AlphaSection:
     """What the page says about one alpha."""
 
     anchor: str
@@ -50,11 +48,7 @@ class Section:
 
 
 def write_report(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write the three files of a comparison into a folder, which is made if need be.
-
-    Raises:
-        InputError: the folder cannot be made or written.
-    """
+    """Write the three files of a comparison into a folder, which is made if need be."""
     contents = {
         "results.json": results_json(comparison),
         "table.md": tables.markdown(comparison),
@@ -78,21 +72,25 @@ def html(comparison: Comparison) -> str:
         sections=[_section(comparison, alpha) for alpha in alphas(comparison)],
         setting=summary.setting(comparison),
         doubts=summary.doubts(comparison),
-        words=words.explained(comparison),
+        words=explained(comparison),
         columns=columns(comparison),
         no_certificate=promises.NO_CERTIFICATE,
         not_alone=payer.NOT_ALONE,
-        colours={name: look[0] for name, look in looks(_policies(comparison)).items()},
+        colours={
+            name: look[0] for name, look in looks(row.policy for row in comparison.rows).items()
+        },
     )
 
 
-def _section(comparison: Comparison, alpha: Fraction) -> Section:
+def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
     shown = decimal(alpha)
     goal = goal_of(comparison, alpha)
-    runs = [Run(r.policy, r.label, r.curves) for r in rows_at(comparison, alpha) if r.curves]
+    runs = [
+        TrainingCurves(r.policy, r.label, r.curves) for r in rows_at(comparison, alpha) if r.curves
+    ]
     trained = training(runs, alpha)
     swept = any(len(row.frontier) > 1 for row in rows_at(comparison, alpha))
-    return Section(
+    return AlphaSection(
         anchor=f"alpha-{shown}",
         offer=payer.offer(comparison, alpha),
         sets=comparison.promise is None,
@@ -116,7 +114,3 @@ def _section(comparison: Comparison, alpha: Fraction) -> Section:
 
 def _inline(figure: Figure, title: str) -> str:
     return Markup(plots.svg(figure, title))  # noqa: S704 - matplotlib has escaped every text
-
-
-def _policies(comparison: Comparison) -> list[str]:
-    return [row.policy for row in comparison.rows]

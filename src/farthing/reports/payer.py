@@ -7,7 +7,7 @@ from math import isnan
 
 from farthing.promises import wording
 from farthing.promises.texts import signed
-from farthing.recommendation.base import GAINED, SAVED, Alone, Comparison, Row
+from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
 from farthing.reports import promises, summary
 from farthing.reports.base import best, mean_of, thousand
 from farthing.reports.promises import goal_of
@@ -48,12 +48,17 @@ class Offer:
 
 def offer(comparison: Comparison, alpha: Fraction) -> Offer:
     """Return what the first screen of a report says about one alpha."""
-    row = best(comparison, alpha)
+    row, today = best(comparison, alpha), comparison.today
     saved, within = _saved(row)
+    ours = theirs = None
+    if today is not None:
+        theirs = _paid(f"Always {today.role}", today.cost_usd, today.accuracy)
+    if row is not None:
+        ours = _paid(row.label, mean_of(row, "cost_usd"), mean_of(row, "accuracy"))
     return Offer(
         title=goal_of(comparison, alpha).title,
-        today=None if comparison.today is None else _alone(comparison.today),
-        tomorrow=None if row is None else _paid(row),
+        today=theirs,
+        tomorrow=ours,
         saved=saved,
         saved_within=within,
         gained="" if row is None else _gained(row),
@@ -64,16 +69,8 @@ def offer(comparison: Comparison, alpha: Fraction) -> Offer:
     )
 
 
-def _alone(one: Alone) -> Paid:
-    return Paid(f"Always {one.role}", thousand(one.cost_usd), _accuracy(one.accuracy))
-
-
-def _paid(row: Row) -> Paid:
-    return Paid(row.label, thousand(mean_of(row, "cost_usd")), _accuracy(mean_of(row, "accuracy")))
-
-
-def _accuracy(value: float) -> str:
-    return UNKNOWN if isnan(value) else f"{value:.3f}"
+def _paid(who: str, cost_usd: float, accuracy: float) -> Paid:
+    return Paid(who, thousand(cost_usd), UNKNOWN if isnan(accuracy) else f"{accuracy:.3f}")
 
 
 def _saved(row: Row | None) -> tuple[str, str]:

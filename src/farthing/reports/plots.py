@@ -50,7 +50,11 @@ def boxes(comparison: Comparison, alpha: Fraction) -> Figure:
             if row.policy in papers:
                 _hollow(left, papers[row.policy].coverage, height)
                 _hollow(right, papers[row.policy].cost_usd * PER_THOUSAND, height)
-        left.set_yticks(range(len(rows)), [_marked(row) for row in reversed(rows)])
+        names = [
+            f"{row.label} (no promise)" if row.calibration == "none" else row.label
+            for row in reversed(rows)
+        ]
+        left.set_yticks(range(len(rows)), names)
         if papers:
             right.set_xlabel("◇ published figure", loc="right", color=MUTED)
     return figure
@@ -160,10 +164,6 @@ def _hollow(axes: Axes, value: float, height: int) -> None:
     axes.plot(
         value, height, "D", markerfacecolor="white", markeredgecolor=INK, markersize=5, zorder=5
     )
-
-
-def _marked(row: Row) -> str:
-    return f"{row.label} (no promise)" if row.calibration == "none" else row.label
 
 
 def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], metric: str, floor: float) -> None:

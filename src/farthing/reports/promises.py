@@ -72,8 +72,9 @@ def sentence(comparison: Comparison, alpha: Fraction) -> str:
     under = promise.at(alpha).under()
     if row is None:
         return f"{under} {_nobody(comparison, alpha, promise)}"
-    if (today := comparison.today) is not None and _is_today(row, comparison):
-        return (
+    today = comparison.today if promise.held_to_reference else None
+    if today is not None and mean_of(row, "cost_usd") >= today.cost_usd * (1 - SAME):
+        return (  # the winner is the reference that it is held against, or costs no less
             f"{under} no policy is proved that costs less than always "
             f"{today.role} on average: {thousand(today.cost_usd)} per 1,000 questions."
         )
@@ -86,14 +87,6 @@ def sentence(comparison: Comparison, alpha: Fraction) -> str:
     if back := mean_of(row, FELL_BACK):
         text += f"; on {hundredths(back)} of the splits nothing was proved"
     return f"{text}."
-
-
-def _is_today(row: Row, comparison: Comparison) -> bool:
-    """Return whether the winner costs no less than the reference that it is held against."""
-    promise = comparison.promise
-    if comparison.today is None or promise is None or not promise.held_to_reference:
-        return False
-    return mean_of(row, "cost_usd") >= comparison.today.cost_usd * (1 - SAME)
 
 
 def saving(row: Row, reference: str) -> str:

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from farthing.money import significant
-from farthing.process.value import Figures
+from farthing.process.value import AnswerFigures
 from farthing.recommendation.record import Recommendation
 from farthing.reports.table import Table
 
@@ -29,28 +29,21 @@ def screen(
 ) -> Group:
     """Say what is paid today, what would be paid, what is proved, and what to do next.
 
-    Args:
-        found: the recommendation.
-        source: the questions' name.
-        out: where the bundle is; None: it was not written.
-        traffic: where the questions passed through a gateway, how many those were.
+    `out` is where the bundle is; None: it was not written.
     """
+    advice = f"use {found.name}"
+    if found.nothing_cheaper:
+        advice = f"keep asking {found.reference}; nothing cheaper is proved"
     return Group(
-        Text(f"{source}: {_who(found)}", style="bold", overflow="fold"),
+        Text(f"{source}: {advice}", style="bold", overflow="fold"),
         Text(""),
         _models(found),
         Text(""),
         *(Text(line) for line in _lines(found)),
         *(Text(line) for line in _of_traffic(found, traffic)),
         Text(""),
-        Text(_next(out) if traffic is None else _next_of_gateway(found, out)),
+        Text(_next(found, out, traffic)),
     )
-
-
-def _who(found: Recommendation) -> str:
-    if found.nothing_cheaper:
-        return f"keep asking {found.reference}; nothing cheaper is proved"
-    return f"use {found.name}"
 
 
 def _models(found: Recommendation) -> Table:
@@ -69,7 +62,7 @@ def _models(found: Recommendation) -> Table:
     return Table.of(headings, lines, bold=(0,))
 
 
-def _row(label: str, figures: Figures) -> tuple[str, ...]:
+def _row(label: str, figures: AnswerFigures) -> tuple[str, ...]:
     times = ("–", "–") if figures.latency_s is None else map(significant, figures.latency_s)
     return (label, significant(figures.cost_usd), f"{figures.accuracy:.3f}", *times)
 
@@ -93,23 +86,14 @@ def _lines(found: Recommendation) -> Iterator[str]:
         f"{n['train']:,} questions trained, {n['choose']:,} chose, {n['prove']:,} proved; these "
         f"figures are of {n['report']:,} others."
     )
-    yield f"Tried, by what a question is expected to cost once it is proved: {_tried(found)}."
+    tried = ", ".join(
+        f"{trial.name} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
+    )
+    more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
+    yield f"Tried, by what a question is expected to cost once it is proved: {tried}{more}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
     yield from (f"Note: {note.rstrip('.')}." for note in found.notes)
-
-
-def _tried(found: Recommendation) -> str:
-    shown = [f"{one.name} ${significant(one.expected_usd)}" for one in found.trials[:SHOWN]]
-    more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
-    return ", ".join(shown) + more
-
-
-def _next(out: str | None) -> str:
-    """Say what to do now."""
-    if out is None:
-        return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
-    return f'Next: farthing ask job.toml --bundle {out} "a question", with your models in job.toml.'
 
 
 def _of_traffic(found: Recommendation, traffic: OfTraffic | None) -> Iterator[str]:
@@ -124,8 +108,15 @@ def _of_traffic(found: Recommendation, traffic: OfTraffic | None) -> Iterator[st
         )
 
 
-def _next_of_gateway(found: Recommendation, out: str | None) -> str:
-    """Say what to do now with a gateway."""
+def _next(found: Recommendation, out: str | None, traffic: OfTraffic | None) -> str:
+    """Say what to do now, with a gateway or without one."""
+    if traffic is None and out is None:
+        return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
+    if traffic is None:
+        return (
+            f'Next: farthing ask job.toml --bundle {out} "a question", with your models in '
+            "job.toml."
+        )
     if found.certificate is None or not found.certificate.promises:
         return (
             "Next: let the gateway record more, then run both commands again. Until something is "

@@ -17,9 +17,9 @@ from farthing.recommendation.base import NOBODY_ASKED, Comparison, Difference, R
 from farthing.reports.base import (
     GROUPS,
     PER_THOUSAND,
-    Cell,
     Grid,
-    Line,
+    TableCell,
+    TableLine,
     alphas,
     best,
     mean_of,
@@ -28,11 +28,11 @@ from farthing.reports.base import (
     rows_at,
     standard_error_of,
 )
-from farthing.reports.columns import columns, count, key, per_thousand
+from farthing.reports.glossary import columns, count, key, per_thousand
 from farthing.reports.promises import goal_of
 from farthing.reports.published import beside, notes
 
-NOTHING = Cell("–")
+NOTHING = TableCell("–")
 WITH_ERROR = ("total_cost_usd", "coverage")
 """Metrics whose standard error the table has room for; `results.json` has all of them."""
 
@@ -47,8 +47,12 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
         ("Policy", *(column.heading for column in shown)),
         ("Policy", *(column.short for column in shown)),
         tuple(
-            Line(
-                row.policy, row.label, _cells(row, shown), GROUPS[row.calibration], row is cheapest
+            TableLine(
+                row.policy,
+                row.label,
+                tuple(_cell(row, column) if ran(row) else NOTHING for column in shown),
+                GROUPS[row.calibration],
+                row is cheapest,
             )
             for row in rows
         ),
@@ -97,7 +101,7 @@ def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
         ("First less second", "USD per 1,000 questions", "relative", f"{goal.beside}, points"),
         ("First less second", "$/1,000", "relative", f"{goal.beside}, points"),
         tuple(
-            Line(
+            TableLine(
                 ours,
                 f"{labels[ours].label} − {labels[theirs].label}",
                 _difference_cells(metrics, labels[theirs], goal.beside_metric),
@@ -116,7 +120,7 @@ def published_grid(comparison: Comparison, alpha: Fraction) -> Grid:
         ("Policy", "USD per 1,000 questions", "Coverage", "Avg. Len.", "Set Size (leaves)"),
         ("Policy", "$/1,000", "Coverage", "Len", "Leaf"),
         tuple(
-            Line(
+            TableLine(
                 row.policy,
                 row.label,
                 (
@@ -144,32 +148,29 @@ def render_tables(comparison: Comparison) -> Group:
     for alpha in alphas(comparison):
         for grid in grids(comparison, alpha):
             remarks = [grid.key, *grid.notes] if grid.key else grid.notes
-            drawn += [Fitted(grid), *(Text(line, style="dim") for line in remarks), Text("")]
+            drawn += [FittedTable(grid), *(Text(line, style="dim") for line in remarks), Text("")]
     drawn += [Text(f"Note: {note}") for note in comparison.notes]
     return Group(*drawn)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedTable:
     """A table that leaves out its last columns where the terminal is too narrow, and says so."""
 
     grid: Grid
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw as many columns as fit."""
-        columns = len(self.grid.short)
-        while columns > 2 and _narrowest(self.grid, columns, console) > options.max_width:
+        columns, unbounded = len(self.grid.short), console.options.update(max_width=1_000)
+        while columns > 2:
+            needed = Measurement.get(console, unbounded, render_grid(self.grid, columns)).minimum
+            if needed <= options.max_width:
+                break
             columns -= 1
         yield render_grid(self.grid, columns)
         missing = self.grid.short[columns:]
         if missing:
             yield Text(f"no room here for {', '.join(missing)}: see table.md", style="dim")
-
-
-def _narrowest(grid: Grid, columns: int, console: Console) -> int:
-    """Return the columns of a terminal that the first columns of a table need."""
-    unbounded = console.options.update(max_width=1_000)
-    return Measurement.get(console, unbounded, render_grid(grid, columns)).minimum
 
 
 def render_grid(grid: Grid, columns: int) -> Table:
@@ -228,42 +229,40 @@ def _plain(text: str) -> str:
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
 
 
-def _cells(row: Row, shown: Iterable[Column]) -> tuple[Cell, ...]:
-    return tuple(_cell(row, column) if ran(row) else NOTHING for column in shown)
-
-
-def _cell(row: Row, column: Column) -> Cell:
+def _cell(row: Row, column: Column) -> TableCell:
     mean = mean_of(row, column.metric)
     error = standard_error_of(row, column.metric)
     if isnan(mean):
         return NOTHING
     written = column.write(mean)
     if column.metric not in WITH_ERROR or isnan(error):
-        return Cell(written)
+        return TableCell(written)
     places = len(written.partition(".")[2])
     scale = 100 if column.metric == "total_cost_usd" else 1
-    return Cell(written, f"{error * scale:.{places}f}")
+    return TableCell(written, f"{error * scale:.{places}f}")
 
 
-def _difference_cells(metrics: dict[str, Difference], other: Row, beside: str) -> tuple[Cell, ...]:
+def _difference_cells(
+    metrics: dict[str, Difference], other: Row, beside: str
+) -> tuple[TableCell, ...]:
     cost, coverage = metrics.get("cost_usd"), metrics.get(beside)
     base = mean_of(other, "cost_usd")
     return (
         _interval(cost, PER_THOUSAND, 3),
-        Cell(f"{cost.mean / base:+.1%}") if cost and base > 0 else NOTHING,
+        TableCell(f"{cost.mean / base:+.1%}") if cost and base > 0 else NOTHING,
         _interval(coverage, 100, 1),
     )
 
 
-def _interval(difference: Difference | None, scale: float, places: int) -> Cell:
+def _interval(difference: Difference | None, scale: float, places: int) -> TableCell:
     if difference is None:
         return NOTHING
     mean, low, high = (
         f"{value * scale:+.{places}f}"
         for value in (difference.mean, difference.low, difference.high)
     )
-    return Cell(f"{mean} [{low}, {high}]")
+    return TableCell(f"{mean} [{low}, {high}]")
 
 
-def _two(write: Callable[[float], str], ours: float, theirs: float) -> Cell:
-    return Cell(f"{'–' if isnan(ours) else write(ours)} / {write(theirs)}")
+def _two(write: Callable[[float], str], ours: float, theirs: float) -> TableCell:
+    return TableCell(f"{'–' if isnan(ours) else write(ours)} / {write(theirs)}")

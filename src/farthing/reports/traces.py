@@ -14,9 +14,8 @@ from farthing.money import significant, usd_from_nano
 from farthing.reports.table import Table
 from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, TraceArrays
 from farthing.traces.copies import n_distinct, said
-from farthing.traces.grades.named import ungraded_questions
-from farthing.traces.pool import missing
-from farthing.traces.samples import is_samples, leaders, sampled
+from farthing.traces.grades.overlay import ungraded_questions
+from farthing.traces.pool import is_samples, leaders, missing, sampled
 
 LATENCIES = (0.5, 0.95)
 """The quantiles of a role's latencies that are said."""

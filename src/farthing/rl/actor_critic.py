@@ -1,16 +1,100 @@
-"""What CPO and CCPO share: the network, the critics, and surrogates estimated from episodes."""
+"""What CPO and CCPO share: V-trace, the critics, and surrogates estimated from episodes."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from farthing.rl.critics import Critics
-from farthing.rl.networks import multilayer
+from farthing.rl.networks import HIDDEN, multilayer
 from farthing.rl.rollout import Episodes, Questions
-from farthing.rl.vtrace import importance, vtrace
-from farthing.traces.arrays import FloatArray, IntArray
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+
+
+def importance(target: FloatArray, behaviour: FloatArray, clip: float = np.inf) -> FloatArray:
+    """Return the truncated importance weights min(clip, target / behaviour).
+
+    >>> importance(np.array([0.5, 0.1]), np.array([0.1, 0.5]), clip=1.0)
+    array([1. , 0.2])
+    """
+    return np.minimum(clip, target / behaviour)
+
+
+def vtrace(
+    rewards: FloatArray, values: FloatArray, rho: FloatArray, taken: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Compute V-trace targets and advantages of a batch of episodes.
+
+    Off-policy value targets (Espeholt et al. 2018; CCPO equation 4) with gamma = 1, c_bar = rho_bar
+    and value 0 after the last step of an episode.
+    v_t = V_t + rho_t (r_t + V_{t+1} - V_t) + rho_t (v_{t+1} - V_{t+1}), and the advantage of
+    IMPALA's policy gradient is r_t + v_{t+1} - V_t (equation 6).
+
+    Args:
+        rewards: [B, T] reward, cost or constraint value of each step.
+        values: [B, T] the critic's V(o_t).
+        rho: [B, T] importance weights, truncated as the caller sees fit.
+        taken: [B, T] whether the step was taken; an episode is a prefix of its row.
+
+    Returns:
+        Targets and advantages, [B, T] each; 0 where no step was taken.
+    """
+    next_value = np.zeros(len(values))
+    next_target = np.zeros(len(values))
+    targets, advantages = np.zeros_like(values), np.zeros_like(values)
+    for t in reversed(range(values.shape[1])):
+        value = np.where(taken[:, t], values[:, t], 0.0)
+        advantage = np.where(taken[:, t], rewards[:, t] + next_target - value, 0.0)
+        delta = rho[:, t] * (rewards[:, t] + next_value - value)
+        target = value + delta + rho[:, t] * (next_target - next_value)
+        targets[:, t] = np.where(taken[:, t], target, 0.0)
+        advantages[:, t] = advantage
+        next_value, next_target = value, targets[:, t]
+    return targets, advantages
+
+
+class Critics:
+    """Two value networks of three hidden layers, trained side by side in one set of tensors."""
+
+    def __init__(self, inputs: int, seed: int, learning_rate: float = 1e-3) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        widths = (inputs, *HIDDEN, 1)
+        self._weights: list[Tensor] = []
+        self._biases: list[Tensor] = []
+        for fan_in, fan_out in itertools.pairwise(widths):
+            weight = torch.empty(2, fan_in, fan_out, dtype=torch.float64)
+            for half in weight:
+                torch.nn.init.orthogonal_(half, generator=generator)
+            self._weights.append(weight.requires_grad_())
+            self._biases.append(torch.zeros(2, 1, fan_out, dtype=torch.float64, requires_grad=True))
+        self._optimiser = torch.optim.Adam(
+            [*self._weights, *self._biases], lr=learning_rate, foreach=True
+        )
+
+    def values(self, observations: Tensor) -> Tensor:
+        """Return (cost, constraint) values of [B, T, F] observations: [2, B, T]."""
+        batch, rounds, width = observations.shape
+        hidden = observations.reshape(1, batch * rounds, width).expand(2, -1, -1)
+        for weight, bias in zip(self._weights[:-1], self._biases[:-1], strict=True):
+            hidden = torch.tanh(torch.baddbmm(bias, hidden, weight))
+        out = torch.baddbmm(self._biases[-1], hidden, self._weights[-1])
+        return out.reshape(2, batch, rounds)
+
+    def fit(self, values: Tensor, targets: FloatArray, taken: BoolArray) -> None:
+        """Take one gradient step on sum_t (v_t - V(o_t))^2 (equation 5, descended).
+
+        Args:
+            values: [2, B, T] as `values` returned them.
+            targets: [2, B, T] V-trace targets.
+            taken: [B, T] which steps count.
+        """
+        error = (values - torch.from_numpy(targets)) * torch.from_numpy(taken)
+        loss = 0.5 * (error * error).sum() / values.shape[1]
+        self._optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimiser.step()
+
 
 CLIP = 1.0
 """rho_bar: where V-trace truncates importance weights."""

@@ -27,7 +27,7 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Prices:
+class CallPrices:
     """What calls cost and modes allow, so that a message can say whether they meet."""
 
     cheapest_call_nano: int
@@ -37,7 +37,7 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Limits:
+class CollapseLimits:
     """What counts as collapsed; all are ours."""
 
     updates: int = 20
@@ -62,7 +62,7 @@ class Collapse:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _RecentMeans:
     """The curves' means over the last updates."""
 
     reward: float
@@ -76,12 +76,12 @@ class _Seen:
     """Whether any episode ever did."""
     entropy: float
     kl: float
-    limits: Limits
-    prices: Prices | None
+    limits: CollapseLimits
+    prices: CallPrices | None
 
 
 def collapse(
-    curves: Curves, prices: Prices | None = None, limits: Limits | None = None
+    curves: Curves, prices: CallPrices | None = None, limits: CollapseLimits | None = None
 ) -> Collapse | None:
     """Return why the training has collapsed, or None while it has not.
 
@@ -95,20 +95,17 @@ def collapse(
        its entropy and kept its reward has converged;
     5. *reward*: the reward is 0, whether it fell to that or never rose.
 
-    Args:
-        curves: what was logged of each update.
-        prices: budgets and the cheapest call, for the message; None: not known.
-        limits: what counts as collapsed; None: the defaults.
+    Prices are for the message; None: not known.
 
     >>> dead = np.zeros(20)
     >>> seen = Curves(reward=dead, call_ratio=dead, entropy=dead + 1, kl=dead)
-    >>> print(collapse(seen, Prices(5_000_000, {"low": 1_000_000})).message)
+    >>> print(collapse(seen, CallPrices(5_000_000, {"low": 1_000_000})).message)
     No episode called an expert in the last 20 updates, and the reward is 0: the budget of mode \
 low ($0.001) is below the price of any call ($0.005). Raise it, or choose cheaper experts.
     >>> collapse(Curves(reward=dead + 0.5, call_ratio=dead, entropy=dead + 1, kl=dead)) is None
     True
     """
-    limits = limits or Limits()
+    limits = limits or CollapseLimits()
     if (broken := _diverged(curves)) is not None:
         return broken
     if len(curves.reward) < limits.updates:
@@ -135,10 +132,10 @@ def _diverged(curves: Curves) -> Collapse | None:
     return None
 
 
-def _seen(curves: Curves, prices: Prices | None, limits: Limits) -> _Seen:
+def _seen(curves: Curves, prices: CallPrices | None, limits: CollapseLimits) -> _RecentMeans:
     n = limits.updates
     means = np.lib.stride_tricks.sliding_window_view(curves.reward, n).mean(axis=1)
-    return _Seen(
+    return _RecentMeans(
         reward=float(means[-1]),
         best=float(means.max()),
         best_end=int(means.argmax()) + n,
@@ -151,7 +148,7 @@ def _seen(curves: Curves, prices: Prices | None, limits: Limits) -> _Seen:
     )
 
 
-def _no_calls(seen: _Seen) -> Collapse | None:
+def _no_calls(seen: _RecentMeans) -> Collapse | None:
     if seen.called or seen.reward > seen.limits.no_reward:
         return None
     return Collapse(
@@ -161,7 +158,7 @@ def _no_calls(seen: _Seen) -> Collapse | None:
     )
 
 
-def _why_no_calls(seen: _Seen) -> str:
+def _why_no_calls(seen: _RecentMeans) -> str:
     if seen.prices is not None and (why := _too_strict(seen.prices)):
         return why
     if seen.called_before:
@@ -175,7 +172,7 @@ def _why_no_calls(seen: _Seen) -> str:
     )
 
 
-def _too_strict(prices: Prices) -> str:
+def _too_strict(prices: CallPrices) -> str:
     """Name the modes that cannot pay for any call; '' where all can."""
     price = prices.cheapest_call_nano
     low = [f"{m} ({dollars(b)})" for m, b in prices.budgets_nano.items() if b < price]
@@ -192,7 +189,7 @@ def _too_strict(prices: Prices) -> str:
     return ""
 
 
-def _kl_ran_away(seen: _Seen) -> Collapse | None:
+def _kl_ran_away(seen: _RecentMeans) -> Collapse | None:
     if seen.kl <= seen.limits.kl:
         return None
     return Collapse(
@@ -203,7 +200,7 @@ def _kl_ran_away(seen: _Seen) -> Collapse | None:
     )
 
 
-def _no_entropy(seen: _Seen) -> Collapse | None:
+def _no_entropy(seen: _RecentMeans) -> Collapse | None:
     if seen.entropy > seen.limits.no_entropy or not _lost(seen, seen.limits.kept):
         return None
     return Collapse(
@@ -213,7 +210,7 @@ def _no_entropy(seen: _Seen) -> Collapse | None:
     )
 
 
-def _no_reward(seen: _Seen) -> Collapse | None:
+def _no_reward(seen: _RecentMeans) -> Collapse | None:
     if seen.reward > seen.limits.no_reward:
         return None
     if seen.best > seen.limits.no_reward:
@@ -226,7 +223,7 @@ def _no_reward(seen: _Seen) -> Collapse | None:
     return Collapse("reward", why + what)
 
 
-_CHECKS: tuple[Callable[[_Seen], Collapse | None], ...] = (
+_CHECKS: tuple[Callable[[_RecentMeans], Collapse | None], ...] = (
     _no_calls,
     _kl_ran_away,
     _no_entropy,
@@ -234,12 +231,12 @@ _CHECKS: tuple[Callable[[_Seen], Collapse | None], ...] = (
 )
 
 
-def _lost(seen: _Seen, kept: float) -> bool:
+def _lost(seen: _RecentMeans, kept: float) -> bool:
     """Return whether less than a share of the best reward is left; a best of 0 is none to keep."""
     return seen.reward <= seen.limits.no_reward or seen.reward < kept * seen.best
 
 
-def _fall(seen: _Seen) -> str:
+def _fall(seen: _RecentMeans) -> str:
     return (
         f"the reward fell to {_number(seen.reward)} from {_number(seen.best)} at update "
         f"{seen.best_end}"

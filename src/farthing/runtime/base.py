@@ -79,7 +79,7 @@ class Agent(Protocol):
 
 
 @dataclass(frozen=True)
-class Said:
+class AgentReply:
     """What an agent's reply comes to."""
 
     text: str
@@ -139,7 +139,7 @@ async def recorded(
     agent: Agent,
     turn: Turn,
     client: Client,
-    speak: Callable[[Turn, CountingClient], Awaitable[Said]],
+    speak: Callable[[Turn, CountingClient], Awaitable[AgentReply]],
 ) -> Call:
     """Have an agent speak and return the call as it goes into the trace.
 
@@ -155,7 +155,7 @@ async def recorded(
         UnpricedModelError: a budget applies to a model without a price.
     """
     counting = CountingClient(client)
-    said, failure = Said(""), None
+    said, failure = AgentReply(""), None
     try:
         said = await speak(turn, counting)
     except AuthenticationError:

@@ -18,7 +18,7 @@ from farthing.traces.trace_kind import is_reply
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """What is asked before one decision: a round, or a single call."""
 
     number: int
@@ -35,17 +35,9 @@ class Step:
         made: list[Call],
         task: Task,
     ) -> None:
-        """Make the calls of the step.
+        """Make the calls of the step, after those of earlier steps.
 
-        Args:
-            question: what is asked.
-            before: the calls of earlier steps.
-            clients: opens the client of each call.
-            made: each call is added to it when it is made, so that none is lost if another fails.
-            task: says when two answers are the same.
-
-        Raises:
-            FarthingError: as `Agent.act`, once every call that was begun has ended.
+        Each is added to `made` when it is made, so that none is lost if another fails.
         """
         if self.independent:
             await self._together(question, clients, made, task)
@@ -72,7 +64,7 @@ class CallPlan:
     """A bundle fitted to the agents that there are: the steps that its policy decides about."""
 
     bundle: Bundle
-    lines: tuple[tuple[Step, ...], ...]
+    lines: tuple[tuple[PlanStep, ...], ...]
     """Of each line the next step may be played, as in `process.action_space`: rounds are one line;
     where single calls are bought, each role, or each model of a pool, has its own."""
     independent: bool
@@ -106,16 +98,8 @@ def call_plan(bundle: Bundle, protocol: Protocol, escalation: Agent | None = Non
     """Return the steps that a bundle's policy decides about, with the agents of a protocol.
 
     Agents that only comment are left out, unless the policy goes by what they say. In rounds a pool
-    is asked one model after another, in the order of the bundle.
-
-    Args:
-        bundle: the policy.
-        protocol: the agents.
-        escalation: who answers where the policy abstains and the bundle names nobody.
-
-    Raises:
-        InputError: the policy was trained for other roles or models, or it buys single calls and
-            the agents see one another's, or it cannot pass questions on as it is asked to.
+    is asked one model after another, in the order of the bundle. `escalation` answers where the
+    policy abstains and the bundle names nobody.
     """
     agents = [agent for number, agent in protocol.turns() if number == 1]
     escalation = escalation_agent(bundle, agents, escalation)
@@ -124,7 +108,7 @@ def call_plan(bundle: Bundle, protocol: Protocol, escalation: Agent | None = Non
 
 def _lines(
     bundle: Bundle, protocol: Protocol, agents: Sequence[Agent]
-) -> tuple[tuple[Step, ...], ...]:
+) -> tuple[tuple[PlanStep, ...], ...]:
     origin, single = bundle.origin, by_call(bundle.policy)
     if single and not protocol.independent:
         raise InputError(
@@ -144,22 +128,16 @@ def _lines(
     chosen = tuple(named[role] for role in origin.roles)
     horizon = range(1, origin.horizon + 1)
     if single:
-        return tuple(tuple(Step(t, (a,), independent=True) for t in horizon) for a in chosen)
+        return tuple(tuple(PlanStep(t, (a,), independent=True) for t in horizon) for a in chosen)
     together = chosen + _asked_for(bundle, agents)
-    return (tuple(Step(number, together, protocol.independent) for number in horizon),)
+    return (tuple(PlanStep(number, together, protocol.independent) for number in horizon),)
 
 
 def escalation_agent(bundle: Bundle, agents: Sequence[Agent], other: Agent | None) -> Agent | None:
     """Return the agent that answers where the policy abstains; None: nobody.
 
-    Args:
-        bundle: the policy. Where it promises to pass questions on, it names one of the agents.
-        agents: those that there are.
-        other: who is to answer where the bundle names nobody.
-
-    Raises:
-        InputError: the policy never abstains, or the bundle names somebody who is not there, or
-            somebody and so does the caller.
+    A bundle that promises to pass questions on names one of the agents; where it names nobody, it
+    is the other one.
     """
     if other is not None and not selective(bundle.certificate):
         raise InputError(
@@ -194,7 +172,7 @@ def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
     return found
 
 
-def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Step, ...]:
+def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[PlanStep, ...]:
     order = bundle.origin.models[0].split(" -> ")
     if len(set(order)) < len(order):
         raise InputError(
@@ -208,4 +186,4 @@ def _cascade(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Step, ...]:
             f"the bundle's policy asks {', '.join(order)} in turn, and {', '.join(missing)} is not "
             "among these models; use the pool that its traces were made with"
         )
-    return tuple(Step(1, (by_name[name],), independent=True) for name in order)
+    return tuple(PlanStep(1, (by_name[name],), independent=True) for name in order)

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from farthing.budgets.base import Balance
+from farthing.budgets.ledger import Balance
 from farthing.errors import AuthenticationError, BudgetError, FarthingError, InputError
-from farthing.runtime.dry_run import Estimate, estimate
+from farthing.runtime.dry_run import JobEstimate, estimate
 from farthing.runtime.job import AT_ONCE, Job
 from farthing.runtime.journal import Journal, StoreJournal, UnknownOutcome, exclusive_lock
 from farthing.runtime.meter import Meter
-from farthing.runtime.protocol import Protocol, Recording, may_succeed_later, trace_of
+from farthing.runtime.protocol import Protocol, RecordingPlan, may_succeed_later, trace_of
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
@@ -33,7 +33,7 @@ INTERRUPTED = "interrupted"
 
 
 @dataclass
-class Progress:
+class CollectionProgress:
     """How far a collection is."""
 
     total: int
@@ -51,9 +51,9 @@ class Progress:
     examples: dict[str, str] = field(default_factory=dict)
     """Role to the first such reply; empty where it had no text."""
 
-    def plus(self, other: "Progress") -> "Progress":
+    def plus(self, other: "CollectionProgress") -> "CollectionProgress":
         """Return both parts of a collection as one."""
-        return Progress(
+        return CollectionProgress(
             self.total + other.total,
             self.done + other.done,
             self.failed | other.failed,
@@ -79,42 +79,33 @@ class Progress:
         return self.total - self.done
 
 
-Watch = Callable[[Progress], None]
+Watch = Callable[[CollectionProgress], None]
 """Is shown the progress after every question."""
 
 
-def unwatched(progress: Progress) -> None:
+def unwatched(progress: CollectionProgress) -> None:
     """Show nothing."""
 
 
 async def collect(
     questions: Sequence[Question],
-    recording: Recording,
+    recording: RecordingPlan,
     journal: Journal,
     meter: Meter,
     *,
     at_once: int = AT_ONCE,
     watch: Watch = unwatched,
-) -> Progress:
-    """Record a trace of every question; return how it went.
+) -> CollectionProgress:
+    """Record a trace of every question that is not in the store; return how it went.
 
     A question any call of which failed, and might succeed another time, is not stored but listed;
-    what its other calls said is in the journal. When the meter closes, calls under way are brought
-    to an end and no question is begun.
-
-    Args:
-        questions: those that are not in the store.
-        recording: what to record.
-        journal: log, ledger and store.
-        meter: pays from that journal; closing it ends the collection.
-        at_once: questions under way at any moment, and traces in memory.
-        watch: is shown the progress.
-
-    Raises:
-        AuthenticationError: a key is wrong; calls under way were brought to an end first.
-        InputError: a model has no price, or a trace cannot be stored.
+    what its other calls said is in the journal, from which the meter pays. When the meter closes,
+    calls under way are brought to an end and no question is begun. At most `at_once` questions are
+    under way at any moment, and so many traces in memory.
     """
-    run = _Run(iter(questions), recording, journal, meter, Progress(len(questions)), watch)
+    run = _Collection(
+        iter(questions), recording, journal, meter, CollectionProgress(len(questions)), watch
+    )
     with garbage_seldom():
         await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
     if run.fatal is not None:
@@ -135,12 +126,12 @@ def garbage_seldom() -> Iterator[None]:
 
 
 @dataclass
-class _Run:
+class _Collection:
     waiting: Iterator[Question]
-    recording: Recording
+    recording: RecordingPlan
     journal: Journal
     meter: Meter
-    progress: Progress
+    progress: CollectionProgress
     watch: Watch
     fatal: FarthingError | None = None
 
@@ -181,11 +172,7 @@ def transient_failure(trace: Trace) -> str | None:
 def unrecorded(
     questions: Sequence[Question], protocol: Protocol, stored: Iterable[Trace]
 ) -> list[Question]:
-    """Return the questions that have no trace yet.
-
-    Raises:
-        InputError: the stored trace of a question has other calls than the protocol makes.
-    """
+    """Return the questions that have no trace yet."""
     ids = {question.id for question in questions}
     turns = sorted((number, agent.role) for number, agent in protocol.turns())
     for trace in stored:
@@ -201,11 +188,11 @@ def unrecorded(
     return [question for question in questions if question.id in ids]
 
 
-Show = Callable[[Progress, Balance], None]
+Show = Callable[[CollectionProgress, Balance], None]
 """Is shown how far a collection is and where the money stands."""
 
 
-def show_nothing(progress: Progress, balance: Balance) -> None:
+def show_nothing(progress: CollectionProgress, balance: Balance) -> None:
     """Show nothing."""
 
 
@@ -213,7 +200,7 @@ def show_nothing(progress: Progress, balance: Balance) -> None:
 class Report:
     """How a collection ended."""
 
-    progress: Progress
+    progress: CollectionProgress
     balance: Balance
     earlier: int
     """Questions of the job that earlier runs had recorded."""
@@ -222,18 +209,9 @@ class Report:
 
 
 def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothing) -> Report:
-    """Record a job's questions into a store, in this process.
+    """Record a job's questions into a store, in this process; it is made where there is none.
 
-    Args:
-        job: what to record.
-        path: the store; it is created where there is none.
-        cap_nano: the most that may be spent in this store, earlier runs included.
-        show: is shown the progress.
-
-    Raises:
-        InputError: the job or the store cannot be used, or another collection is writing it.
-        AuthenticationError: a key is wrong.
-        KeyboardInterrupt: Ctrl-C was pressed twice.
+    `cap_nano` is the most that may be spent in this store, earlier runs included.
     """
     questions = job.questions()
     with exclusive_lock(path), Store.open(path) as store, explained(path):
@@ -246,7 +224,7 @@ def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothi
 
 async def _collect(
     job: Job, questions: list[Question], store: Store, journal: StoreJournal, show: Show
-) -> Progress:
+) -> CollectionProgress:
     recording, closing = job.open()
     meter = Meter(journal, recording.parameters)
     try:
@@ -285,12 +263,8 @@ def _interrupts(meter: Meter) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def price(job: Job, path: Path, cap_nano: int) -> tuple[Estimate, Balance]:
-    """Say what a job would still cost, and what may be spent; nothing is asked.
-
-    Raises:
-        InputError: as `collect_locally`.
-    """
+def price(job: Job, path: Path, cap_nano: int) -> tuple[JobEstimate, Balance]:
+    """Say what a job would still cost, and what may be spent; nothing is asked."""
     questions = job.questions()
     if not path.is_file():
         with Store.open(":memory:") as store:
@@ -301,10 +275,10 @@ def price(job: Job, path: Path, cap_nano: int) -> tuple[Estimate, Balance]:
 
 def _price(
     job: Job, questions: list[Question], store: Store, cap_nano: int
-) -> tuple[Estimate, Balance]:
+) -> tuple[JobEstimate, Balance]:
     journal = StoreJournal(store, cap_nano, source_of(job))
 
-    async def play() -> Estimate:
+    async def play() -> JobEstimate:
         recording, closing = job.open()
         todo = unrecorded(questions, recording.protocol, store.traces())
         try:

@@ -13,12 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from farthing.budgets.base import Balance, Reservation
-from farthing.budgets.memory_ledger import MemoryLedger
+from farthing.budgets.ledger import Balance, MemoryLedger, Reservation
 from farthing.errors import BudgetError, MissingExtraError, ModelError
 from farthing.runtime.collect import (
     INTERRUPTED,
-    Progress,
+    CollectionProgress,
     Report,
     Show,
     collect,
@@ -46,21 +45,11 @@ _POLL_S = 0.2
 def collect_on_ray(
     job: Job, path: Path, cap_nano: int, show: Show = show_nothing, *, workers: int = 2
 ) -> Report:
-    """Record a job's questions into a store, on workers of a Ray cluster.
+    """Record a job's questions into a store of this machine, on workers of a Ray cluster.
 
     Joins the cluster that `RAY_ADDRESS` names, else starts one here. The workers must see the
-    job's files and keys.
-
-    Args:
-        job: what to record.
-        path: the store, on this machine; it is created where there is none.
-        cap_nano: the most that may be spent in this store, earlier runs included.
-        show: is shown the progress.
-        workers: how many; each takes its share of limits, money and questions.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        FarthingError: as `collect_locally`.
+    job's files and keys; each takes its share of limits, money and questions. `cap_nano` is the
+    most that may be spent in this store, earlier runs included.
     """
     ray = _library()
     questions = job.questions()
@@ -121,7 +110,7 @@ class Keeper:
     def __init__(self) -> None:
         self._open = ExitStack()
         self._stopped: str | None = None
-        self._progress: dict[int, Progress] = {}
+        self._progress: dict[int, CollectionProgress] = {}
 
     async def open(self, path: str, cap_nano: int, source: str, system: System) -> Balance:
         """Open the store; raises like `collect_locally`."""
@@ -156,11 +145,11 @@ class Keeper:
         """Store a finished trace."""
         await self._journal.keep(trace)
 
-    async def report(self, worker: int, progress: Progress) -> None:
+    async def report(self, worker: int, progress: CollectionProgress) -> None:
         """Take note of how far a worker is."""
         self._progress[worker] = progress
 
-    async def state(self) -> tuple[Progress, Balance]:
+    async def state(self) -> tuple[CollectionProgress, Balance]:
         """Return how far all workers are, and where the money stands."""
         return sum_of(self._progress.values()), self._journal.balance()
 
@@ -228,10 +217,12 @@ class RemoteJournal:
         self._ledger.settle(held, held.nano if cost_nano is None else cost_nano)
 
 
-def _work(job: Job, questions: list[Question], keeper: Any, share: Share, worker: int) -> Progress:
+def _work(
+    job: Job, questions: list[Question], keeper: Any, share: Share, worker: int
+) -> CollectionProgress:
     """Collect one worker's questions."""
 
-    async def run() -> Progress:
+    async def run() -> CollectionProgress:
         journal = RemoteJournal(keeper, share.cap_nano)
         recording, closing = job.open(workers=share.workers)
         meter = Meter(journal, recording.parameters)
@@ -251,9 +242,9 @@ def _work(job: Job, questions: list[Question], keeper: Any, share: Share, worker
     return asyncio.run(run())
 
 
-def sum_of(parts: Iterable[Progress]) -> Progress:
+def sum_of(parts: Iterable[CollectionProgress]) -> CollectionProgress:
     """Return the parts of a collection as one."""
-    return reduce(Progress.plus, parts, Progress(0))
+    return reduce(CollectionProgress.plus, parts, CollectionProgress(0))
 
 
 def _library() -> Any:

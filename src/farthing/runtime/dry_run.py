@@ -8,15 +8,14 @@ import msgspec
 from farthing.models.base import Completion, Model, Prompt
 from farthing.runtime.agents.guide import GuideAgent
 from farthing.runtime.base import Agent
-from farthing.runtime.cost_bound import CostBoundClient
 from farthing.runtime.journal import Attempt, Entries, Journal
-from farthing.runtime.protocol import Recording
+from farthing.runtime.protocol import CostBoundClient, RecordingPlan
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
 
 @dataclass
-class Estimate:
+class JobEstimate:
     """What the calls cost that a job still has to make."""
 
     questions: int
@@ -34,25 +33,17 @@ class Estimate:
 
 async def estimate(
     questions: Sequence[Question],
-    recording: Recording,
+    recording: RecordingPlan,
     journal: Journal,
     mean_cost_nano: Mapping[str, float],
-) -> Estimate:
+) -> JobEstimate:
     """Price a job by playing it through with the longest replies; asks nobody.
 
     A reply of n tokens counts as n tokens where a later prompt repeats it. What the journal has
-    already costs nothing.
-
-    Args:
-        questions: those that are not in the store.
-        recording: what is to be recorded.
-        journal: where known replies are.
-        mean_cost_nano: role to the mean cost of its calls so far.
-
-    Raises:
-        UnpricedModelError: a model has no price; the message gives the line to add.
+    already costs nothing; the questions are those that are not in the store. `mean_cost_nano` is
+    the mean cost of a role's calls so far.
     """
-    sums, bound = Estimate(len(questions)), CostBoundClient()
+    sums, bound = JobEstimate(len(questions)), CostBoundClient()
 
     def client(question: Question, number: int, agent: Agent) -> _DryClient:
         parameters = recording.parameters.get(agent.role, "")
@@ -90,7 +81,7 @@ class _DryClient:
     """Takes from the journal what it knows, and counts the rest at its dearest."""
 
     def __init__(
-        self, attempt: Attempt, journal: Journal, bound: CostBoundClient, sums: Estimate
+        self, attempt: Attempt, journal: Journal, bound: CostBoundClient, sums: JobEstimate
     ) -> None:
         self._entries, self._journal = Entries(attempt), journal
         self._bound, self._sums = bound, sums

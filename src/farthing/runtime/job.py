@@ -37,14 +37,14 @@ from farthing.runtime.protocol import (
     Dialogue,
     Independent,
     Protocol,
-    Recording,
+    RecordingPlan,
     apart,
     sampling,
 )
 from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
-from farthing.tasks.templates import BUILT_IN, Prompts
+from farthing.tasks.templates import BUILT_IN, PromptTemplates
 from farthing.tasks.tools import always
 from farthing.tasks.wikipedia import Wikipedia
 from farthing.traces.parameters import Setting
@@ -100,11 +100,7 @@ class Job:
     """The model, a section `[models.NAME]`, that is asked where a policy abstains."""
 
     def escalating(self, name: str) -> "Job":
-        """Return the job with a model to pass questions on to.
-
-        Raises:
-            ConfigError: there is no such model.
-        """
+        """Return the job with a model to pass questions on to."""
         _check_models(self, {name})
         return replace(self, escalate=name)
 
@@ -124,13 +120,11 @@ class Job:
                 raise ConfigError(self.file, "questions", f"{problem} of no use: give its gold")
         return questions
 
-    def open(self, *, workers: int = 1) -> tuple[Recording, list["Closable"]]:
-        """Open the models in use; return what is to be recorded, and what to close afterwards.
-
-        Raises:
-            InputError: a key, a price, a file or an optional package is missing.
-        """
-        sections = {name: self.models.sections[name] for name in self._used()}
+    def open(self, *, workers: int = 1) -> tuple[RecordingPlan, list["Closable"]]:
+        """Open the models in use; return what is to be recorded, and what to close afterwards."""
+        used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
+        used |= {self.escalate} if self.escalate else set()
+        sections = {name: self.models.sections[name] for name in sorted(used)}
         config = ModelsConfig(sections, self.models.limits, self.models.prices, self.models.file)
         models = config.open(workers=workers)
         for model in models.values():
@@ -140,14 +134,12 @@ class Job:
         protocol = self._protocol(AgentParts(models, self._prompts(), toolboxes(wikipedia)), task)
         closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
-        return Recording(protocol, task, self._parameters(), last or None), closing
+        roles = [*self._roles(), *([(ESCALATION, self.escalate)] if self.escalate else [])]
+        parameters = {role: sent_mark(self.models, name) for role, name in roles}
+        return RecordingPlan(protocol, task, parameters, last or None), closing
 
     def system(self) -> System:
-        """Return what the job's traces are made with; no model is opened.
-
-        Raises:
-            InputError: a prompt or a corpus cannot be read.
-        """
+        """Return what the job's traces are made with; no model is opened."""
         names: dict[str, Model] = {
             name: ScriptedModel({}, name=section.settings.model)
             for name, section in self.models.sections.items()
@@ -158,12 +150,8 @@ class Job:
         parts = {role: sold(self.models, name, searches.get(role)) for role, name in self._roles()}
         return system_of(protocol, parts)
 
-    def _used(self) -> list[str]:
-        used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
-        return sorted(used | ({self.escalate} if self.escalate else set()))
-
-    def _prompts(self) -> Prompts:
-        return Prompts(Path(self.section.prompts)) if self.section.prompts else BUILT_IN
+    def _prompts(self) -> PromptTemplates:
+        return PromptTemplates(Path(self.section.prompts)) if self.section.prompts else BUILT_IN
 
     def _protocol(self, parts: AgentParts, task: Task) -> Protocol:
         section = self.section
@@ -179,10 +167,6 @@ class Job:
             agents = sampling(agents) if section.mode == "samples" else apart(agents)
             return Independent(agents, section.rounds, task)
         return Dialogue(agents, section.rounds)
-
-    def _parameters(self) -> dict[str, str]:
-        roles = [*self._roles(), *([(ESCALATION, self.escalate)] if self.escalate else [])]
-        return {role: sent_mark(self.models, name) for role, name in roles}
 
     def _roles(self) -> list[tuple[str, str]]:
         """Return every role and the section of its model."""
@@ -231,11 +215,7 @@ class Closable(typing.Protocol):
 
 
 def read_job(file: Path) -> Job:
-    """Read a job; paths in it are relative to its folder.
-
-    Raises:
-        ConfigError: it cannot be read, or a field is missing, unknown or does not fit another.
-    """
+    """Read a job; paths in it are relative to its folder."""
     tables = read_toml(file)
     for unknown in tables.keys() - _SECTIONS:
         raise ConfigError(

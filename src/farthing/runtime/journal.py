@@ -17,9 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from farthing.budgets.atomic import atomic
-from farthing.budgets.base import Balance, Reservation
-from farthing.budgets.sqlite_ledger import SqliteLedger
+from farthing.budgets.ledger import Balance, Reservation, SqliteLedger, atomic
 from farthing.errors import ModelError, StoreError
 from farthing.models.base import Prompt, Usage
 from farthing.models.prices import largest_usage
@@ -55,13 +53,9 @@ class Entry:
 
 
 def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
-    """Return the entry of a call.
+    """Return the entry of a call to a model or tool, `asked`, which sends `content`.
 
-    Args:
-        attempt: whose call it is.
-        asked: name of the model or tool.
-        content: everything that is sent.
-        occurrence: how often this attempt has sent the same before.
+    `occurrence` is how often this attempt has sent the same before.
     """
     text = msgspec.json.encode([attempt, asked, content, occurrence])
     largest = largest_usage(content) if isinstance(content, Prompt) else Usage(0, 0)
@@ -102,11 +96,7 @@ class Journal(Protocol):
         ...
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Write down that a try is about to be made, its money set aside; return its number.
-
-        Raises:
-            BudgetError: the money does not allow it; nothing was written.
-        """
+        """Write down that a try is about to be made, its money set aside; return its number."""
         ...
 
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
@@ -144,10 +134,8 @@ class StoreJournal:
     def __init__(self, store: Store, cap_nano: int, source: str) -> None:
         """Take over the journal; tries that a dead run left are charged in full.
 
-        Args:
-            store: where traces, log and ledger are.
-            cap_nano: the cap on everything that was ever spent in this store.
-            source: what the store calls the origin of the traces.
+        The cap is on everything that was ever spent in this store. `source` is what it calls the
+        origin of the traces.
         """
         self._store = store
         self._connection = store.connection
@@ -226,11 +214,7 @@ class StoreJournal:
         await _end(waiting)
 
     def flush(self) -> None:
-        """Commit what was written; whoever waits for it goes on.
-
-        Raises:
-            sqlite3.Error: it cannot be committed; to those who wait.
-        """
+        """Commit what was written; whoever waits for it goes on."""
         waiting, self._waiting = self._waiting, None
         if waiting is None:
             return
@@ -284,9 +268,6 @@ def exclusive_lock(path: str | Path) -> Iterator[None]:
 
     A second SQLite file beside the store is held locked; the lock ends with the process, however
     it ends.
-
-    Raises:
-        StoreError: another collection is at work, or the folder cannot be written.
     """
     if not Path(path).absolute().parent.is_dir():
         raise StoreError(f"{path}: its folder does not exist; make it first")

@@ -12,8 +12,7 @@ from typing import Self, TypeVar, cast
 
 import msgspec
 
-from farthing.budgets.base import Ledger, Reservation
-from farthing.budgets.memory_ledger import MemoryLedger
+from farthing.budgets.ledger import Ledger, MemoryLedger, Reservation
 from farthing.errors import BudgetError, ModelError
 from farthing.models.base import Completion, Model, Prompt
 from farthing.models.retry import complete
@@ -66,11 +65,7 @@ class CallBudget:
         return self.question.ledger is not None or self.bound_nano is not None
 
     def reserve(self, largest_nano: int) -> Reservation:
-        """Set aside the most that a try can cost; all or nothing.
-
-        Raises:
-            BudgetError: it does not fit; nothing was set aside.
-        """
+        """Set aside the most that a try can cost; all or nothing."""
         bound, ledger = self.bound_nano, self.question.ledger
         if bound is not None and self._taken_nano + largest_nano > bound:
             raise BudgetError(
@@ -113,11 +108,9 @@ class Meter:
     ) -> None:
         """Pay within a job's cap, or, without a journal, within the questions' budgets alone.
 
-        Args:
-            journal: the answers that were paid for already, and the job's ledger.
-            parameters: role to settings of its model that no prompt shows.
-            disputes: whether a reply that claims more than its call can take counts as what that
-                is; the journal is told the claim.
+        `parameters` are settings of a role's model that no prompt shows. With `disputes`, a reply
+        that claims more than its call can take counts as what that is; the journal is told the
+        claim.
         """
         self.journal = journal
         self._disputes = disputes
@@ -142,14 +135,9 @@ class Meter:
         budget: QuestionBudget | None = None,
         bound_nano: int | None = None,
     ) -> "MeteredClient":
-        """Open the client of one call of a trace.
+        """Open the client of one call of a trace, in a round from 1.
 
-        Args:
-            question: what is asked.
-            number: the round, from 1.
-            agent: who acts.
-            budget: the question's; None: no limit.
-            bound_nano: the most that the tries of the call may cost together; None: no limit.
+        Its tries may cost at most `bound_nano` together; None, as for the budget: no limit.
         """
         parameters = self._parameters.get(agent.role, "")
         call = f"'{agent.role}' in round {number}"
@@ -166,21 +154,10 @@ class Meter:
         largest_nano: Callable[[], int],
         make: Callable[[], Awaitable[T]],
     ) -> T:
-        """Make one try.
+        """Make one try of a call, within what it may use of the question's budget.
 
         A try that is cancelled counts at the most that it can cost, and stays in the journal as
-        started: nobody knows what it cost.
-
-        Args:
-            call: what the try is of.
-            budget: the question's, as far as this call may use it.
-            largest_nano: says the most that the try can cost, in nano-dollars; asked only where
-                a limit applies.
-            make: makes it.
-
-        Raises:
-            BudgetError: a budget does not allow it, or the meter is closed; nothing was sent.
-            ModelError: the try failed.
+        started: nobody knows what it cost. `largest_nano` is asked only where a limit applies.
         """
         largest = largest_nano() if self.journal or budget.limited else 0
         held = budget.reserve(largest)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, Replies, Signal, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SIGNALS, PolicyReplies, Signal, TraceArrays
 from farthing.traces.assemble import reply_action
 from farthing.traces.base import Call
 from farthing.traces.costs import charged_nano
@@ -32,9 +32,8 @@ class Observer:
     def observe(self, calls: Sequence[Call], places: Sequence[int]) -> TraceArrays:
         """Return what the calls so far say; the rest is empty, and there are no grades.
 
-        Args:
-            calls: those that answer, and those of an LLM that was asked what to do.
-            places: of each call that answers, t * L + l for its round t and role l.
+        Each call that answers has a place, t * L + l for its round t and role l; replies of an LLM
+        that was asked what to do have none.
         """
         answering = [call for call in calls if not is_reply(call.role)]
         order = np.argsort(places, kind="stable")  # codes are numbered as in a recorded trace
@@ -82,7 +81,9 @@ class Observer:
             found[name] = values
         return found
 
-    def _replies(self, calls: Sequence[Call], shape: tuple[int, int, int]) -> dict[str, Replies]:
+    def _replies(
+        self, calls: Sequence[Call], shape: tuple[int, int, int]
+    ) -> dict[str, PolicyReplies]:
         if self.replies is None:
             return {}
         action = np.full(shape[:2], -1, dtype=np.int8)
@@ -91,7 +92,7 @@ class Observer:
             if call.role == self.replies:
                 action[0, call.round - 1] = reply_action(call, self.origin.roles)
                 cost[0, call.round - 1] = charged_nano(call)
-        return {self.replies: Replies(action, cost)}
+        return {self.replies: PolicyReplies(action, cost)}
 
 
 def _signal(call: Call, name: str) -> float | None:

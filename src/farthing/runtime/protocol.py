@@ -1,4 +1,4 @@
-"""Which calls make up a trace, and in which order they are made."""
+"""Which calls make up a trace, in which order they are made, and the most that they can cost."""
 
 import asyncio
 import typing
@@ -9,13 +9,61 @@ from typing import Any
 
 from msgspec import structs
 
+from farthing.errors import UnpricedModelError
+from farthing.methods.agents.base import MONEY
+from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import usd_from_nano
 from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import Agent, Client, Turn
-from farthing.runtime.cost_bound import cost_bound
 from farthing.tasks.base import Question, Task, is_answer
+from farthing.tasks.tools import Tool, ToolReply
 from farthing.traces.base import Call, Trace
+
+TOOL_REPLY = 4_000
+"""Bytes that a tool's reply is taken to have."""
+_ACTION = "Action: search[{}]"
+"""The longest reply leads an agent with tools on to its last step."""
+
+
+def longest_completion(model: Model, prompt: Prompt) -> Completion:
+    """Return a reply of the largest length; n tokens of it count as n where it is repeated."""
+    text = _ACTION.format("x" * max(1, prompt.max_tokens - len(_ACTION)))
+    return Completion(text, model.name, "length", Usage(0, prompt.max_tokens), 0, 0.0)
+
+
+@dataclass
+class CostBoundClient:
+    """A client that asks nobody and adds up the most that the calls can cost, without retries."""
+
+    largest_nano: int = 0
+
+    async def ask(self, model: Model, prompt: Prompt) -> Completion:
+        """Count a call to a model."""
+        self.largest_nano += model.largest_cost_nano(prompt)
+        return longest_completion(model, prompt)
+
+    async def use(self, tool: Tool, query: str) -> ToolReply:  # noqa: ARG002 - the protocol's
+        """Count a use of a tool."""
+        self.largest_nano += tool.cost_nano
+        return ToolReply("x" * TOOL_REPLY)
+
+
+async def cost_bound(agent: Agent, turn: Turn) -> int | None:
+    """Return the most that an agent's call can cost, in nano-dollars, without retries.
+
+    None where one of its models has no price. What an agent's own budget refuses it counts as if
+    it were not refused, but for the money: a refused tool leaves room for longer ways.
+    """
+    client, most = CostBoundClient(), None
+    if isinstance(agent, ReactAgent):
+        agent, most = agent.dearest(), agent.budget.get(MONEY)
+    try:
+        await agent.act(turn, client)
+    except UnpricedModelError:
+        return None
+    return client.largest_nano if most is None else min(most, client.largest_nano)
+
 
 FINAL = frozenset({"refused", "context_too_long"})
 """Failures that are results: asked again, the same call would fail again."""
@@ -192,7 +240,7 @@ def trace_of(
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordingPlan:
     """What is to be recorded of each question, and how its answers are compared."""
 
     protocol: Protocol

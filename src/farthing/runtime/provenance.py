@@ -7,9 +7,8 @@ from pathlib import Path
 from farthing.errors import InputError
 from farthing.runtime.job import read_job
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.contexts import recorded_system
-from farthing.traces.files import STORES
-from farthing.traces.store import Store
+from farthing.traces.origin import recorded_system
+from farthing.traces.store import STORES, Store
 from farthing.traces.system import System, changes, unrecorded
 
 
@@ -24,16 +23,7 @@ class Behind:
 
 
 def made_with(paths: Sequence[Path], arrays: TraceArrays, job: Path | None = None) -> Behind:
-    """Return what traces were made with, as their store or else a job says.
-
-    Args:
-        paths: the files of the traces.
-        arrays: the traces.
-        job: the configuration of the job that made them, where they do not say.
-
-    Raises:
-        InputError: the job cannot have made them, or its file cannot be read.
-    """
+    """Return what traces were made with, as their store says, or else the job that made them."""
     declared = None if job is None else read_job(job).system()
     if job is not None and declared is not None:
         _check_declared(job, declared, arrays)
@@ -59,15 +49,9 @@ def _behind(
 ) -> Behind:
     """Return the one system that traces were made with, if there is one.
 
-    Args:
-        traces: their files.
-        arrays: the traces, which may say question by question what they were asked with.
-        recorded: every system that these tell of, None for traces of which they tell nothing.
-        job: the job that is said to have made them.
-        declared: its system.
-
-    Raises:
-        InputError: what is said is not what was recorded.
+    Of the systems that were recorded, None stands for traces of which nothing is told; questions
+    may each say what they were asked with. `declared` is the system of the job that is said to have
+    made them.
     """
     known = _distinct([system for system in recorded if system is not None])
     if declared is not None:
@@ -106,11 +90,7 @@ def _distinct(systems: Sequence[System]) -> list[System]:
 
 
 def _check_declared(job: Path, system: System, traces: TraceArrays) -> None:
-    """Refuse a job that cannot have made some traces.
-
-    Raises:
-        InputError: a role is missing, or its model is another.
-    """
+    """Refuse a job that cannot have made some traces."""
     for role, model in zip(traces.roles, traces.models, strict=True):
         if role not in system:
             raise InputError(

@@ -15,16 +15,15 @@ from farthing.methods.baselines.llm_replies import replies_of
 from farthing.money import dollars
 from farthing.process.action_space import ActionSpace, action_space
 from farthing.process.base import NOTHING, Budget, Decision, State
-from farthing.process.play import Action, all_actions, sample_actions, threshold_actions
+from farthing.process.play import TurnAction, all_actions, sample_actions, threshold_actions
 from farthing.promises.kinds.groups import groups_of
 from farthing.runtime import validity
 from farthing.runtime.answer import Answer, Ending, Returned, selective
 from farthing.runtime.base import Agent, Client
-from farthing.runtime.call_plan import CallPlan, Step
-from farthing.runtime.cost_bound import CostBoundClient
+from farthing.runtime.call_plan import CallPlan, PlanStep
 from farthing.runtime.meter import Meter, QuestionBudget
 from farthing.runtime.observation import Observer
-from farthing.runtime.protocol import judged, trace_of
+from farthing.runtime.protocol import CostBoundClient, judged, trace_of
 from farthing.runtime.validity import Validity
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.arrays import TraceArrays
@@ -129,7 +128,7 @@ class QuestionRun:
         open_lines = [line for line, steps in lines if self._history.count(line) < len(steps)]
         return {line: await self._bound(self._next(line)) for line in open_lines}
 
-    async def _bound(self, step: Step) -> int:
+    async def _bound(self, step: PlanStep) -> int:
         """Return the most that a step can cost: as the bundle declares, else by a dry run."""
         declared = {agent.role: self._declared(agent) for agent in step.agents}
         known = sum(nano for nano in declared.values() if nano is not None)
@@ -162,12 +161,12 @@ class QuestionRun:
             self.budget_changed |= not same
         return int(action.line[0])
 
-    def _decided(self, state: State, uniform: float) -> tuple[Decision, Action]:
+    def _decided(self, state: State, uniform: float) -> tuple[Decision, TurnAction]:
         kappa, decision = self._kappa, self._bundle.policy.decide(state)
         if kappa is not None:
             decision = all_actions(decision, state, kappa)
         if not state.turn:
-            return decision, Action(decision.line, np.zeros((1, 0), dtype=bool))
+            return decision, TurnAction(decision.line, np.zeros((1, 0), dtype=bool))
         if kappa is None:
             return decision, sample_actions(decision, np.array([uniform]))
         return decision, threshold_actions(decision, kappa, self._bundle.empty)
@@ -221,7 +220,7 @@ class QuestionRun:
             largest[0, space.cells[line, self._history.count(line), 0]] = nano
         return Budget(left_nano + int(seen.cost_nano.sum()), largest)
 
-    def _score(self, state: State, decision: Decision, action: Action) -> None:
+    def _score(self, state: State, decision: Decision, action: TurnAction) -> None:
         """Note what the policy made of the answers of the latest step."""
         calls = [call for call in self.steps[-1] if not is_reply(call.role)]
         for unit, (call, place) in enumerate(zip(calls, state.latest[0].tolist(), strict=True)):
@@ -232,7 +231,7 @@ class QuestionRun:
         if decision.single is not None:
             self._single = int(decision.single[0])
 
-    def _next(self, line: int) -> Step:
+    def _next(self, line: int) -> PlanStep:
         return self.plan.lines[line][self._history.count(line)]
 
     def _client(self, question: Question, number: int, agent: Agent) -> Client:
@@ -266,7 +265,7 @@ class QuestionRun:
         made = [call for call in self._calls() if call.role == agent.role][:1]
         try:
             if not made:
-                step = Step(1, (agent,), independent=True)
+                step = PlanStep(1, (agent,), independent=True)
                 await step.play(self.question, [], self._client, made, self.task)
         except BudgetError as error:
             self.why = str(error)

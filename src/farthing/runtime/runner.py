@@ -1,24 +1,28 @@
 """Answer questions under a trained policy: buy calls until it says stop, and say what is promised.
 
 After each step, a round or a single call, the policy scores what is known as a replay would, so
-that it decides live as it was calibrated.
+that it decides live as it was calibrated. `answer_all` answers many with the models of a job.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.models.base import MAX_TOKENS, Model
-from farthing.runtime.agents.base import BaseAgent
+from farthing.runtime.agents.base import BaseAgent, PlainAgent
 from farthing.runtime.agents.guide import GuideAgent
-from farthing.runtime.agents.plain import PlainAgent
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent
 from farthing.runtime.call_plan import CallPlan, by_call, call_plan
+from farthing.runtime.job import Job
+from farthing.runtime.journal import StoreJournal, exclusive_lock
 from farthing.runtime.meter import Meter
 from farthing.runtime.protocol import Dialogue, Independent, Protocol, apart
 from farthing.runtime.run import QuestionRun
@@ -26,6 +30,7 @@ from farthing.runtime.system import system_of
 from farthing.runtime.validity import Validity, validity_of
 from farthing.tasks.base import Question, Task
 from farthing.traces.parameters import LIMIT
+from farthing.traces.store import Store
 from farthing.traces.system import ALONE, LOGGED, System, prompt_mark
 from farthing.traces.trace_kind import PROTOCOL_ROLES
 
@@ -51,13 +56,7 @@ class PolicyRunner:
     _plan: CallPlan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse agents that the policy was not trained for, before anything is paid.
-
-        Raises:
-            InputError: they have other roles, a pool lacks a model, or the policy buys single
-                calls and these agents see one another's, or there is somebody to escalate to and
-                the bundle never abstains.
-        """
+        """Refuse agents that the policy was not trained for, before anything is paid."""
         plan = call_plan(self.bundle, self.protocol, self.escalation)
         ours = system_of(self.protocol) if self.system is None else self.system
         object.__setattr__(self, "_plan", plan)
@@ -75,9 +74,6 @@ class PolicyRunner:
                 policy buys single calls, each by itself; else the models of a pool, by the names
                 that they have in its traces.
             task: says when two answers are the same.
-
-        Raises:
-            InputError: the policy was trained for other roles or models.
         """
         if models.keys() != set(PROTOCOL_ROLES):
             pool = tuple(_as_recorded(bundle, name, model) for name, model in models.items())
@@ -110,9 +106,6 @@ class PolicyRunner:
             rng: draws the actions of a policy without a threshold; by default the question's id
                 is its seed.
             meter: pays for this question; none: the runner's.
-
-        Raises:
-            UnpricedModelError: a budget applies to a model without a price.
         """
         rng = rng or np.random.default_rng(crc32(question.id.encode(errors="surrogatepass")))
         plan, task = self._plan, self.task
@@ -136,3 +129,99 @@ def _as_recorded(bundle: Bundle, role: str, model: Model) -> Agent:
         max_tokens=most if isinstance(most, int) else MAX_TOKENS,
         temperature=1.0 if not isinstance(temperature, int | float) else float(temperature),
     )
+
+
+SOURCE = "ask"
+"""What a store calls the origin of what is asked here."""
+NO_CAP = 2**62
+"""Nano-dollars that nobody has: questions have budgets here, the store has none."""
+
+Show = Callable[[Answer], None]
+"""Is shown every answer."""
+Doubt = Callable[[str], None]
+"""Is told, before anything is paid, why the certificate will hold for no answer."""
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What questions may cost, and what was paid for them before."""
+
+    budget_nano: int | None = None
+    """The most that each may cost, in nano-dollars; None: no limit."""
+    store: Path | None = None
+    """The trace store whose journal is read and written: what it has is not paid again."""
+
+
+NO_LIMIT = Payment()
+
+
+def answer_all(
+    job: Job,
+    bundle: Bundle,
+    questions: Sequence[Question],
+    *,
+    payment: Payment = NO_LIMIT,
+    show: Show,
+    doubt: Doubt,
+) -> None:
+    """Answer questions with the models of a job, many at a time; show the answers in order.
+
+    Args:
+        job: the agents and their models.
+        bundle: the policy.
+        questions: what is asked.
+        payment: the most that each of them may cost, and the store that is written.
+        show: is shown each answer.
+        doubt: is told why the certificate holds for no answer.
+    """
+
+    async def answer(journal: StoreJournal | None) -> None:
+        async with _opened(job, bundle, journal) as runner:
+            for clause in runner.validity.invalid_because:
+                doubt(clause)
+            room = asyncio.Semaphore(job.section.at_once)
+
+            async def within(question: Question) -> Answer:
+                async with room:
+                    return await runner.answer(question, budget_nano=payment.budget_nano)
+
+            await _in_order([within(question) for question in questions], show)
+
+    with _journal(payment.store) as journal:
+        asyncio.run(answer(journal))
+
+
+@contextmanager
+def _journal(store: Path | None) -> Iterator[StoreJournal | None]:
+    if store is None:
+        yield None
+        return
+    with exclusive_lock(store), Store.open(store) as opened:
+        yield StoreJournal(opened, NO_CAP, SOURCE)
+
+
+@asynccontextmanager
+async def _opened(
+    job: Job, bundle: Bundle, journal: StoreJournal | None
+) -> AsyncIterator[PolicyRunner]:
+    """Open the models of a job while the block runs."""
+    recording, closing = job.open()
+    meter = Meter(journal, recording.parameters)
+    protocol, task, escalation = recording.protocol, recording.task, recording.escalation
+    try:
+        yield PolicyRunner(bundle, protocol, task, meter, escalation, job.system())
+    finally:
+        for closable in closing:
+            await closable.aclose()
+
+
+async def _in_order(answers: Sequence[Coroutine[Any, Any, Answer]], show: Show) -> None:
+    """Wait for answers that are under way at the same time; show them in order."""
+    tasks = [asyncio.ensure_future(answer) for answer in answers]
+    try:
+        for task in tasks:
+            show(await task)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -11,7 +11,7 @@ from farthing.runtime.base import Agent
 from farthing.runtime.protocol import Protocol
 from farthing.tasks.text import TEXT
 from farthing.traces.parameters import Setting, parameters_of, usual_name
-from farthing.traces.system import Part, Sent, System, fingerprint
+from farthing.traces.system import RoleSetup, SentRequest, System, fingerprint
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""
@@ -36,12 +36,7 @@ NOTHING_SOLD: Mapping[str, Sold] = {}
 
 
 def system_of(protocol: Protocol, sold: Mapping[str, Sold] = NOTHING_SOLD) -> System:
-    """Return the system that the agents of a protocol are.
-
-    Args:
-        protocol: the agents.
-        sold: role to what goes with its calls and what they cost; unknown where it is left out.
-    """
+    """Return the system that the agents of a protocol are; what they cost may be unknown."""
     once = protocol.independent and all(number == 1 for number, _ in protocol.turns())
     return {
         agent.role: _part(
@@ -55,12 +50,12 @@ def system_of(protocol: Protocol, sold: Mapping[str, Sold] = NOTHING_SOLD) -> Sy
     }
 
 
-def _sent(agent: Agent, protocol: Protocol, sold: Sold | None) -> Sent | None:
+def _sent(agent: Agent, protocol: Protocol, sold: Sold | None) -> SentRequest | None:
     """Return what the one call of an agent sends; None where its agent does not say.
 
     Tasks but plain text find their answer in a whole reply, so that it makes no difference there.
     """
-    sent: Sent | None = getattr(agent, "sent", None)
+    sent: SentRequest | None = getattr(agent, "sent", None)
     if sent is None:
         return None
     if sent.reads == "the whole reply" and getattr(protocol, "task", TEXT).name != TEXT.name:
@@ -70,18 +65,17 @@ def _sent(agent: Agent, protocol: Protocol, sold: Sold | None) -> Sent | None:
     replaced = {usual_name(name) for name in (*sold.extra, *sold.omit)}
     own = {name: v for name, v in (sent.parameters or {}).items() if name not in replaced}
     added = {name: v for name, v in sold.extra.items() if name not in sold.omit}
-    more = {name: _setting(value) for name, value in parameters_of(added).items()}
+    more: dict[str, Setting] = {
+        name: value if isinstance(value, str | int | float) else fingerprint(value)
+        for name, value in parameters_of(added).items()
+    }
     return replace(sent, parameters=own | more)
 
 
-def _setting(value: Any) -> Setting:
-    return value if isinstance(value, str | int | float) else fingerprint(value)
-
-
-def _part(agent: Agent, sold: Sold | None, sent: Sent | None, *, alone: bool) -> Part:
+def _part(agent: Agent, sold: Sold | None, sent: SentRequest | None, *, alone: bool) -> RoleSetup:
     used = getattr(agent, "uses", ())
     prompts = getattr(agent, "prompts", {})
-    return Part(
+    return RoleSetup(
         model=agent.model.name,
         kind=type(agent).__name__,
         agent=_numbers(agent),

@@ -25,12 +25,9 @@ class Validity:
 
 
 def validity_of(plan: CallPlan, ours: System) -> Validity:
-    """Say whether a bundle's promise can hold for answers of these agents.
+    """Say whether a bundle's promise can hold for answers of these agents, role to who answers now.
 
-    Args:
-        plan: the bundle, and whom its policy may ask; a bundle that knows only the names of its
-            models is compared by these.
-        ours: role to who answers now.
+    A bundle that knows only the names of its models is compared by these.
     """
     changed = _other_system(plan, ours)
     theirs, certificate = plan.bundle.origin.system, plan.bundle.certificate

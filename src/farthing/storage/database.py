@@ -63,10 +63,6 @@ async def open_database(where: str, schema: Sequence[str], *, create: bool = Tru
         where: the path of an SQLite file, or the URL of a PostgreSQL database.
         schema: statements that do nothing where they were run before.
         create: whether an SQLite file that does not exist is made, and tables that lack.
-
-    Raises:
-        StoreError: it cannot be opened. The message never has the URL's password.
-        MissingExtraError: asyncpg is not installed.
     """
     if not where.startswith(SCHEMES):
         return await SqliteDatabase.open(where, schema, create=create)

@@ -14,26 +14,33 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures
-from farthing.methods.allocators.base import Allocation, Allocator, Batch, chosen, room_nano
-from farthing.methods.allocators.estimates import Estimates, fit_estimates
+from farthing.methods.allocators.base import (
+    Allocation,
+    Allocator,
+    Estimates,
+    ItemBatch,
+    chosen,
+    fit_estimates,
+    room_nano,
+)
 from farthing.methods.cards import system
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
-from farthing.promises.statistics.binomial import binomial_interval
-from farthing.recommendation.bundle_splits import Split, split_bundle_questions
+from farthing.recommendation.splits import Split, split_bundle_questions
 from farthing.reports.table import Heading, Table, counted, share_interval
 from farthing.studies.study import (
-    LEVEL,
     Seed,
     StudyContext,
     StudyOption,
     StudyReport,
     TracesFiles,
+    asked_of_each,
     file_names,
+    right_interval,
 )
 from farthing.tasks.questions import load_questions
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.eligibility import common
-from farthing.traces.grades.named import ungraded_questions
+from farthing.traces.grades.overlay import ungraded_questions
 
 KEY = (
     "By price alone: the same, but without reading the questions. Drawn at random: each model that "
@@ -114,14 +121,13 @@ class BatchAllocation:
         n, allocation, rows = len(measured.batch), measured.allocation, measured.rows
         source = self.questions.name if self.questions else file_names(self.traces)
         calls = np.bincount(allocation.choice, minlength=len(measured.models)).tolist()
-        asked = sorted(zip(calls, measured.models, strict=True), reverse=True)
         table = Table(_columns(measured), [row.record for row in rows], bold=(0,))
         starred = [] if all(row.within for row in rows) else ["* costs more than the budget"]
         return StudyReport(
             f"{source}: {counted(n, 'question')}, a budget of {dollars(measured.budget.nano)}",
             (
                 table,
-                "Asked: " + ", ".join(f"{name} {count:,}" for count, name in asked if count) + ".",
+                asked_of_each(measured.models, calls),
                 (
                     f"{allocation.value:,.1f} right answers expected, at most "
                     f"{allocation.bound:,.1f} by any choice within the budget; the batch can "
@@ -148,7 +154,7 @@ class BatchBudget:
     at_most: bool = False
     """Whether the largest costs are held to it, and not the expected ones."""
 
-    def held(self, batch: Batch) -> Batch:
+    def held(self, batch: ItemBatch) -> ItemBatch:
         """Return the batch with the costs that are held to it as the expected ones."""
         return batch.at_most() if self.at_most else batch
 
@@ -179,7 +185,7 @@ class AllocationRow:
         if self.cost_nano is not None:
             record["cost_usd"] = usd_from_nano(self.cost_nano)
             record["right"] = self.right
-            record["right_interval"] = list(binomial_interval(self.right, self.questions, LEVEL))
+            record["right_interval"] = right_interval(self.right, self.questions)
         return record
 
 
@@ -188,7 +194,7 @@ class AllocatedBatch:
     """An allocation and what it is beside."""
 
     models: tuple[str, ...]
-    batch: Batch
+    batch: ItemBatch
     budget: BatchBudget
     allocation: Allocation
     rows: tuple[AllocationRow, ...]
@@ -211,7 +217,7 @@ class AllocatedBatch:
 
 def allocate(
     estimates: Estimates,
-    batch: Batch,
+    batch: ItemBatch,
     budget: BatchBudget,
     allocator: Allocator,
     *,
@@ -244,7 +250,7 @@ def allocate(
     return AllocatedBatch(estimates.models, batch, budget, allocation, tuple(rows))
 
 
-def draw(batch: Batch, budget_nano: int, seed: int) -> IntArray:
+def draw(batch: ItemBatch, budget_nano: int, seed: int) -> IntArray:
     """Draw each question's option among those that leave enough for the rest, in random order."""
     room = room_nano(batch, budget_nano)
     rng = np.random.default_rng(seed)
@@ -258,7 +264,7 @@ def draw(batch: Batch, budget_nano: int, seed: int) -> IntArray:
 
 
 def _one_model_for_all(
-    batch: Batch, estimates: Estimates, budget_nano: int
+    batch: ItemBatch, estimates: Estimates, budget_nano: int
 ) -> list[tuple[str, IntArray | None]]:
     """Return the models that are asked for everything, by what they are."""
     full = [m for m in range(len(estimates.models)) if batch.offered[:, m].all()]

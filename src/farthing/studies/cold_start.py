@@ -16,14 +16,14 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures
-from farthing.methods.estimators.base import History, refuse_rounds
+from farthing.methods.estimators.base import OutcomeHistory, refuse_rounds
 from farthing.methods.estimators.v0 import V0
 from farthing.methods.routers.v0 import V0Policy, chosen, router, with_one_more
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.reports.table import Table, counted
 from farthing.studies.study import LEVEL, Seed, StudyContext, StudyOption, StudyReport, TracesFiles
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.copies import Together
+from farthing.traces.copies import CopyGroups
 
 DRAWS = 1_000
 """Of the newcomer's ability, for the interval of its accuracy."""
@@ -137,24 +137,20 @@ class Newcomer:
     """The model that joins, and what it did."""
 
     name: str
-    history: History
+    history: OutcomeHistory
     cost_nano: int
     """Mean price of a question, rounded up."""
 
     @classmethod
     def of(cls, traces: TraceArrays, name: str | None = None) -> "Newcomer":
-        """Return one model of recorded questions.
-
-        Raises:
-            InputError: the file has rounds, several models and no name, or no graded call of it.
-        """
+        """Return one model of recorded questions."""
         refuse_rounds(traces)
         if name is None and traces.n_roles > 1:
             raise InputError(f"say which of these joins: {', '.join(traces.roles)}")
         if name is not None and name not in traces.roles:
             raise InputError(f"{name} is none of these: {', '.join(traces.roles)}")
         model = 0 if name is None else traces.roles.index(name)
-        history = History.of(traces, model)
+        history = OutcomeHistory.of(traces, model)
         if not len(history.right):
             raise InputError(f"no answer of {traces.roles[model]} is graded; record `gold`")
         made = traces.made[:, 0][:, model]
@@ -213,7 +209,7 @@ def join(
     if newcomer.name in pool.roles:
         raise InputError(f"{newcomer.name} is in the pool already; give its outcomes another role")
     rng = np.random.default_rng(seed)
-    together = Together.of(pool.content, np.arange(len(pool)))
+    together = CopyGroups.of(pool.content, np.arange(len(pool)))
     order = rng.permutation(together.distinct)
     cut = int(LEARNED * len(order))
     if cut < 1:
@@ -233,7 +229,8 @@ def join(
     both = with_one_more(first, ability, prices.astype(np.float64))
     right = (pool.correct[:, 0] & made).sum(axis=0) / np.maximum(made.sum(axis=0), 1)
     rank = np.lexsort((np.array(pool.roles), mean)).tolist()
-    budgets = list(budgets_nano) or _between(int(prices.min()), int(prices.max()))
+    between = np.ceil(np.geomspace(max(1, prices.min()), max(1, prices.max()), BUDGETS))
+    budgets = list(budgets_nano) or [int(budget) for budget in between]
     held = pool.take(np.sort(order[cut:]))
     held = held.take(np.flatnonzero(_graded(held).any(axis=1)))
     if not len(held):
@@ -250,12 +247,6 @@ def join(
         len(held),
         rows,
     )
-
-
-def _between(low: int, high: int) -> list[int]:
-    """Return budgets from one price to another, each as many times the one before."""
-    sums = np.geomspace(max(1, low), max(1, high), BUDGETS)
-    return [int(budget) for budget in np.ceil(sums)]
 
 
 def _graded(pool: TraceArrays) -> BoolArray:

@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.agents.budget_mem.modules import MODULES, Search, least_nano
+from farthing.methods.agents.budget_mem.modules import MODULES, ParagraphSearch, least_nano
 from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, Choose, Fixed, Remembered, Router
-from farthing.methods.agents.budget_mem.table import Reader, tabulate, tiers_of
-from farthing.methods.agents.budget_mem.table import Table as TierTable
+from farthing.methods.agents.budget_mem.table import Reader, TierTable, tabulate, tiers_of
 from farthing.methods.base import Progress
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.reports.table import Record, Table, counted
 from farthing.studies.study import Seed, StudyContext, StudyOption, StudyReport
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import extract, linked_facts
-from farthing.tasks.local_search import LocalSearch, read_corpus
 from farthing.tasks.questions import load_questions
+from farthing.tasks.tools import LocalSearch, read_corpus
 
 if TYPE_CHECKING:
-    from farthing.methods.agents.budget_mem.learner import Family, Learner
+    from farthing.methods.agents.budget_mem.learner import Family, RouterLearner
 
 MADE_UP = 240
 """Questions about made-up documents."""
@@ -73,14 +72,14 @@ class MemoryTiers:
 
     def measure(self, context: StudyContext) -> "MemoryComparison":
         """Learn on the graded questions, and put contexts together for the others."""
-        from farthing.methods.agents.budget_mem.learner import Learner  # noqa: PLC0415 - torch
+        from farthing.methods.agents.budget_mem.learner import RouterLearner  # noqa: PLC0415 - torch
 
         if self.out is not None:
             context.check_file(self.out)
         world, learned, asked = self._questions(context)
         nano = int(self.budget * NANO_PER_USD)
         progress = context.progress("trying all tiers"), context.progress("training")
-        learner = Learner(updates=self.updates, seed=self.seed)
+        learner = RouterLearner(updates=self.updates, seed=self.seed)
         compared = compare_memories(world, learned, asked, nano, learner, progress)
         context.remark(f"learned from {counted(compared.learned, 'graded question')}")
         if self.out is not None:
@@ -207,7 +206,7 @@ class MemoryComparison:
 class World:
     """What is searched, and who reads."""
 
-    search: Search
+    search: ParagraphSearch
     reader: Reader
 
 
@@ -230,7 +229,7 @@ def compare_memories(
     graded: Sequence[Question],
     asked: Sequence[Question],
     budget_nano: int,
-    learner: "Learner",
+    learner: "RouterLearner",
     progress: tuple[Progress, Progress],
 ) -> MemoryComparison:
     """Learn what to pay for on graded questions, and put contexts together for others."""

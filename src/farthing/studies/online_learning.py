@@ -18,20 +18,18 @@ from farthing.methods.bandits.base import (
     DIMENSIONS,
     FLOOR,
     Arm,
+    ArmChoice,
     Bandit,
-    Choice,
-    Session,
+    BanditSession,
     begin,
     choose,
     features_of,
     settle,
 )
-from farthing.methods.bandits.off_policy import Log, Value, value_of
-from farthing.methods.bandits.record import recorded
+from farthing.methods.bandits.off_policy import OffPolicyValue, PropensityLog, recorded, value_of
 from farthing.methods.base import Progress, Silent, load
 from farthing.methods.cards import card, system
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
-from farthing.promises.statistics.binomial import binomial_interval
 from farthing.reports.table import Heading, Table, counted, share_interval
 from farthing.studies.study import (
     LEVEL,
@@ -40,11 +38,12 @@ from farthing.studies.study import (
     StudyOption,
     StudyReport,
     TracesFiles,
+    asked_of_each,
     file_names,
+    right_interval,
 )
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
-from farthing.traces.files import check_suffix, write_traces
-from farthing.traces.importers.any_file import read_all_records
+from farthing.traces.files import check_suffix, read_all_records, write_traces
 from farthing.traces.pool import is_pool
 
 REPORT_EVERY = 50
@@ -116,7 +115,6 @@ class OnlineLearning:
         """Say what the stream cost and brought, beside other ways to spend as much."""
         n = measured.questions
         calls = measured.session.calls.tolist()
-        asked = sorted(zip(calls, measured.models, strict=True), reverse=True)
         columns: list[Heading] = [
             ("Who answers", lambda r: r["name"]),
             ("spent, USD", lambda r: significant(r["spent_usd"], 4)),
@@ -126,10 +124,7 @@ class OnlineLearning:
             ("95 % of right", lambda r: share_interval(r["right_interval"])),
         ]
         table = Table(columns, [row.record for row in measured.rows], bold=(0,))
-        body: tuple[Table | str, ...] = (
-            table,
-            "Asked: " + ", ".join(f"{name} {count:,}" for count, name in asked if count) + ".",
-        )
+        body: tuple[Table | str, ...] = (table, asked_of_each(measured.models, calls))
         record: dict[str, Any] = {
             "questions": n,
             "budget_usd": usd_from_nano(measured.budget_nano),
@@ -152,7 +147,7 @@ class OnlineLearning:
         return StudyReport(title, body, record, KEY)
 
 
-def _value_in_words(model: str, value: Value, really: float) -> str:
+def _value_in_words(model: str, value: OffPolicyValue, really: float) -> str:
     if value.estimate is None:
         return f"{model} was never drawn while the budget allowed it; nothing is known."
     return (
@@ -175,15 +170,12 @@ class ExplorationRow:
     @property
     def record(self) -> dict[str, Any]:
         """The row for JSON; the exact 95 % interval is of the right answers among those given."""
-        ends = None
-        if self.answered:
-            ends = list(binomial_interval(round(self.right), self.answered, LEVEL))
         return {
             "name": self.name,
             "spent_usd": usd_from_nano(self.spent_nano),
             "answered": self.answered,
             "right": self.right,
-            "right_interval": ends,
+            "right_interval": right_interval(self.right, self.answered) if self.answered else None,
         }
 
 
@@ -196,23 +188,19 @@ class Exploration:
     budget_nano: int
     rows: tuple[ExplorationRow, ...]
     """The bandit first."""
-    session: Session
+    session: BanditSession
     """Where the bandit's stream ended."""
     ids: tuple[str, ...]
     """Of the questions that were asked, in their order."""
-    choices: tuple[Choice, ...]
+    choices: tuple[ArmChoice, ...]
     """Of those questions."""
-    log: Log | None
+    log: PropensityLog | None
     """None where nothing could be asked."""
     really: tuple[float, ...]
     """Share of each model's recorded answers that are right."""
 
-    def value_of(self, model: str) -> tuple[Value, float]:
-        """Return what a model asked for everything would have come to, by the record, and really.
-
-        Raises:
-            InputError: nothing was asked.
-        """
+    def value_of(self, model: str) -> tuple[OffPolicyValue, float]:
+        """Return what a model asked for everything would have come to, as recorded and really."""
         if self.log is None:
             raise InputError("the budget pays for no question; there is no record to judge by")
         at = self.models.index(model)
@@ -279,7 +267,7 @@ def explore(
     progress = progress or Silent()
     rng = np.random.default_rng([stream.seed, 2])
     session = begin(bandit, stream.arms, budget_nano, len(stream), DIMENSIONS, floor)
-    choices, grades = list[Choice](), list[float]()
+    choices, grades = list[ArmChoice](), list[float]()
     for at in range(len(stream)):
         choice = choose(bandit, session, stream.features[at], rng)
         if choice is None:
@@ -300,7 +288,7 @@ def explore(
         session=session,
         ids=tuple(stream.traces.ids[: len(choices)].tolist()),
         choices=tuple(choices),
-        log=Log.of(choices, grades) if choices else None,
+        log=PropensityLog.of(choices, grades) if choices else None,
         really=tuple(stream.right.mean(axis=0).tolist()),
     )
 

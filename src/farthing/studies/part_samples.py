@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from farthing.errors import ConfigError, InputError
 from farthing.methods.allocators.agent_tts import Space
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.models.toml import convert, read_toml
+from farthing.studies.self_consistency import grades_by_answer, permuted
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.assemble import load
-from farthing.traces.grades.named import ungraded_questions
-from farthing.traces.samples import leaders, sampled
+from farthing.traces.grades.overlay import ungraded_questions
+from farthing.traces.pool import leaders, sampled
 
 LEAST = 1e-3
 """A part's chance counts as at least this where logarithms or quotients are taken."""
@@ -35,7 +36,7 @@ FEWEST = 4
 Ids = NDArray[np.str_]
 
 
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PartSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A section `[parts.NAME]`."""
 
     models: dict[str, str]
@@ -45,7 +46,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Part:
+class PipelinePart:
     """One part of a task, as it was recorded."""
 
     name: str
@@ -54,27 +55,24 @@ class Part:
     credit: float = 1.0
 
 
-def read_parts(file: Path) -> tuple[Part, ...]:
-    """Read a TOML file of parts and the traces that it names, which lie beside it.
-
-    Raises:
-        ConfigError: the file cannot be read, or a field is missing or unknown.
-        InputError: traces cannot be read, are no samples, or are not graded.
-    """
+def read_parts(file: Path) -> tuple[PipelinePart, ...]:
+    """Read a TOML file of parts and the traces that it names, which lie beside it."""
     tables = read_toml(file)
     if unknown := sorted(tables.keys() - {"parts"}):
         raise ConfigError(str(file), unknown[0], "there is no such section; use [parts.NAME]")
-    sections = convert(tables.get("parts", {}), dict[str, _Part], str(file), "parts")
+    sections = convert(tables.get("parts", {}), dict[str, _PartSection], str(file), "parts")
     if len(sections) < 2:
         raise ConfigError(str(file), "parts", "a task has two parts or more; add [parts.NAME]")
     return tuple(
-        Part(name, {m: load(file.parent / path) for m, path in one.models.items()}, one.credit)
+        PipelinePart(
+            name, {m: load(file.parent / path) for m, path in one.models.items()}, one.credit
+        )
         for name, one in sections.items()
     )
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredParts:
     """What each option of each part comes to; m parts with K options at most, n tasks."""
 
     parts: tuple[str, ...]
@@ -98,14 +96,14 @@ class Measured:
         name = self.models[int(self.model[part, option])]
         return name if times == 1 else f"{name} x{times}"
 
-    def space(self, batch: Batch, budget_nano: int) -> Space:
+    def space(self, batch: ItemBatch, budget_nano: int) -> Space:
         """Return what a search may try, with names for an LLM to read."""
         names = tuple(
             tuple(self.label(i, k) for k in range(batch.value.shape[1])) for i in range(len(batch))
         )
         return Space(batch, budget_nano, self.model, self.parts, names)
 
-    def half(self, which: Literal["choose", "measure"], seed: int) -> "Measured":
+    def half(self, which: Literal["choose", "measure"], seed: int) -> "MeasuredParts":
         """Return half of the tasks, drawn at random: those to choose by, or those to measure on."""
         rows = []
         for right in self.right:
@@ -118,13 +116,15 @@ class Measured:
             cost_nano=tuple(one[:, at] for one, at in zip(self.cost_nano, rows, strict=True)),
         )
 
-    def batch(self) -> Batch:
+    def batch(self) -> ItemBatch:
         """Return parts as items; options are worth the mean chance of a right vote."""
         value = np.array([one.mean(axis=1) for one in self.right])
         mean = np.array([one.mean(axis=1) for one in self.cost_nano])
         most = np.array([one.max(axis=1) for one in self.cost_nano])
         expected = np.ceil(mean - 1e-6).astype(np.int64)
-        return Batch(value, expected, np.maximum(expected, most.astype(np.int64)), self.samples > 0)
+        return ItemBatch(
+            value, expected, np.maximum(expected, most.astype(np.int64)), self.samples > 0
+        )
 
     def tasks(self, choice: IntArray) -> FloatArray:
         """Return the chance that a task is right, [n] each, or [1] where rows are not the same."""
@@ -144,12 +144,8 @@ class Measured:
         return float(each[0]), 1.96 * float(each[0]) * relative**0.5
 
 
-def measure(parts: Sequence[Part], *, orders: int = ORDERS, seed: int = 0) -> Measured:
-    """Return what votes of recorded samples come to, drawn in many orders.
-
-    Raises:
-        InputError: traces are no samples, are not graded, or too few.
-    """
+def measure(parts: Sequence[PipelinePart], *, orders: int = ORDERS, seed: int = 0) -> MeasuredParts:
+    """Return what votes of recorded samples come to, drawn in many orders."""
     models = tuple(dict.fromkeys(name for part in parts for name in part.models))
     if lacking := [part.name for part in parts if not part.models]:
         raise InputError(f"{lacking[0]}: it names no model; name a file of sample traces of each")
@@ -175,12 +171,12 @@ def measure(parts: Sequence[Part], *, orders: int = ORDERS, seed: int = 0) -> Me
         costs.append(cost)
     credit = np.array([part.credit for part in parts])
     names = tuple(part.name for part in parts)
-    return Measured(
+    return MeasuredParts(
         names, credit, models, model, samples, tuple(rights), tuple(costs), bool(shared.size)
     )
 
 
-def shared_ids(parts: Sequence[Part]) -> Ids:
+def shared_ids(parts: Sequence[PipelinePart]) -> Ids:
     """Return the ids that all files have; none where that is fewer than half of any."""
     sets = [set(one.ids.tolist()) for part in parts for one in part.models.values()]
     common = set.intersection(*sets)
@@ -188,7 +184,7 @@ def shared_ids(parts: Sequence[Part]) -> Ids:
     return np.array(sorted(common) if enough else [], dtype=np.str_)
 
 
-def _own_ids(part: Part) -> Ids:
+def _own_ids(part: PipelinePart) -> Ids:
     common = set.intersection(*(set(one.ids.tolist()) for one in part.models.values()))
     if len(common) < FEWEST:
         raise InputError(
@@ -197,7 +193,7 @@ def _own_ids(part: Part) -> Ids:
     return np.array(sorted(common))
 
 
-def in_rows(part: Part, model: str, ids: Ids) -> TraceArrays:
+def in_rows(part: PipelinePart, model: str, ids: Ids) -> TraceArrays:
     """Return a model's samples of these questions, in this order, checked."""
     arrays = part.models[model]
     place = {one: at for at, one in enumerate(arrays.ids.tolist())}
@@ -214,12 +210,9 @@ def _votes(arrays: TraceArrays, orders: int, seed: int) -> tuple[FloatArray, Flo
     answer, right, cost = _samples(arrays)
     n, most = answer.shape
     rng, share = np.random.default_rng(seed), np.zeros((most, n))
-    graded = np.zeros((n, int(answer.max(initial=0)) + 2), dtype=bool)
-    graded[np.arange(n)[:, None], answer] = right
-    graded[:, -1] = False
+    graded = grades_by_answer(answer, right > 0)
     for _ in range(orders):
-        drawn = rng.permuted(np.broadcast_to(np.arange(most), answer.shape), axis=1)
-        lead = leaders(np.take_along_axis(answer, drawn, 1))
+        lead = leaders(np.take_along_axis(answer, permuted(rng, answer.shape), 1))
         share += graded[np.arange(n)[:, None], lead].T
     paid = np.arange(1, most + 1)[:, None] * cost.mean(axis=1)[None, :]
     return share / orders, paid
@@ -234,10 +227,12 @@ def _samples(arrays: TraceArrays) -> tuple[IntArray, FloatArray, IntArray]:
     return answer, right.astype(float), cost
 
 
-def logarithmic(batch: Batch) -> Batch:
+def logarithmic(batch: ItemBatch) -> ItemBatch:
     """Return the batch whose values add up as the logarithms of chances do, within 0 and 1.
 
     The largest sum is the largest product, so that a knapsack finds the likeliest whole task.
     """
     value = 1.0 - np.log(np.maximum(batch.value, LEAST)) / np.log(LEAST)
-    return Batch(np.clip(value, 0.0, 1.0), batch.expected_nano, batch.largest_nano, batch.offered)
+    return ItemBatch(
+        np.clip(value, 0.0, 1.0), batch.expected_nano, batch.largest_nano, batch.offered
+    )

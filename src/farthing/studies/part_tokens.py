@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
 from farthing.methods.allocators.plan_and_budget import (
     SCHEDULES,
@@ -21,7 +21,7 @@ from farthing.methods.allocators.plan_and_budget import (
     shares,
     whole,
 )
-from farthing.studies.part_samples import Ids, Part, in_rows, logarithmic, shared_ids
+from farthing.studies.part_samples import Ids, PipelinePart, in_rows, logarithmic, shared_ids
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 EVENLY, CURVES = "even shares", "Plan-and-Budget, by curves"
@@ -60,7 +60,7 @@ class Caps:
 
 
 @dataclass(frozen=True)
-class Replies:
+class CappedReplies:
     """Recorded replies to one part, n tasks and K replies each."""
 
     right: BoolArray
@@ -71,23 +71,23 @@ class Replies:
     def under(self, cap: int) -> tuple[FloatArray, FloatArray]:
         """Return the share of replies that are right under a cap, and what they take, [n] each.
 
-        >>> one = Replies(np.array([[True, True]]), np.array([[3, 9]]))
+        >>> one = CappedReplies(np.array([[True, True]]), np.array([[3, 9]]))
         >>> one.under(5)
         (array([0.5]), array([4.]))
         """
         kept = self.right & (self.length <= cap)
         return kept.mean(axis=1), np.minimum(self.length, cap).mean(axis=1)
 
-    def take(self, rows: IntArray) -> "Replies":
+    def take(self, rows: IntArray) -> "CappedReplies":
         """Return some tasks."""
-        return Replies(self.right[rows], self.length[rows])
+        return CappedReplies(self.right[rows], self.length[rows])
 
     def chances(self, caps: IntArray) -> FloatArray:
         """Return the share of replies that are right under each cap, [len(caps)]."""
         return np.array([float(self.under(one)[0].mean()) for one in caps.tolist()])
 
 
-def cap(parts: Sequence[Part], tokens: int, *, seed: int = 0) -> Caps:
+def cap(parts: Sequence[PipelinePart], tokens: int, *, seed: int = 0) -> Caps:
     """Share tokens among the parts of a task in several ways."""
     ids = shared_ids(parts)
     if not ids.size:
@@ -110,10 +110,11 @@ def cap(parts: Sequence[Part], tokens: int, *, seed: int = 0) -> Caps:
     return Caps(tuple(part.name for part in parts), tuple(names), tokens, rows, len(measured))
 
 
-def shared(ours: Sequence[Replies], credit: FloatArray, tokens: int) -> dict[str, IntArray]:
+def shared(ours: Sequence[CappedReplies], credit: FloatArray, tokens: int) -> dict[str, IntArray]:
     """Return the caps of each way, [m] each, which add up to the tokens exactly."""
     m, most = len(ours), float(tokens)
-    grids = [_grid(one, tokens - m + 1) for one in ours]
+    lengths = [part.length[part.length <= tokens - m + 1] for part in ours]
+    grids = [np.unique(np.append(length, 1)) for length in lengths]  # where anything changes
     chances = [one.chances(grid) for one, grid in zip(ours, grids, strict=True)]
     fits = [curve(grid.astype(float), got) for grid, got in zip(grids, chances, strict=True)]
     c, beta = np.array(fits).T
@@ -128,28 +129,22 @@ def shared(ours: Sequence[Replies], credit: FloatArray, tokens: int) -> dict[str
     cost, value = np.zeros((m, width), dtype=np.int64), np.zeros((m, width))
     for i, (grid, got) in enumerate(zip(grids, chances, strict=True)):
         cost[i, : len(grid)], value[i, : len(grid)] = grid, got
-    batch = logarithmic(Batch(value, cost, cost, cost > 0))
+    batch = logarithmic(ItemBatch(value, cost, cost, cost > 0))
     choice = LAGRANGIAN.allocate(batch, tokens).choice
     caps = cost[np.arange(m), choice]
     found[PACKED] = caps + whole(np.full(m, (tokens - caps.sum()) / m), int(tokens - caps.sum()))
     return found
 
 
-def _grid(replies: Replies, most: int) -> IntArray:
-    """Return the caps at which anything changes, from 1 up."""
-    found: IntArray = np.unique(np.append(replies.length[replies.length <= most], 1))
-    return found
-
-
-def _replies(part: Part, model: str, ids: Ids) -> Replies:
+def _replies(part: PipelinePart, model: str, ids: Ids) -> CappedReplies:
     arrays = in_rows(part, model, ids)
     length = arrays.signals.get("output_tokens")
     if length is None or np.isnan(length[:, :, 0]).any():
         raise InputError(f"{part.name}, {model}: no lengths; record `output_tokens` of each reply")
-    return Replies(arrays.correct[:, :, 0], length[:, :, 0].astype(np.int64))
+    return CappedReplies(arrays.correct[:, :, 0], length[:, :, 0].astype(np.int64))
 
 
-def _row(name: str, caps: IntArray, others: Sequence[Replies]) -> Capped:
+def _row(name: str, caps: IntArray, others: Sequence[CappedReplies]) -> Capped:
     each = [one.under(most) for one, most in zip(others, caps.tolist(), strict=True)]
     right = np.prod([one for one, _ in each], axis=0)
     taken = float(sum(lengths.mean() for _, lengths in each))

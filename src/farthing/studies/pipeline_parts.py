@@ -13,12 +13,12 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.allocators.agent_tts import AgentTts, Proposer, Space, even, rule
-from farthing.methods.allocators.base import Allocator, Batch, room_nano
+from farthing.methods.allocators.base import Allocator, ItemBatch, room_nano
 from farthing.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, spent, whole
 from farthing.methods.cards import system
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.reports.table import Heading, Record, Table, counted, share_interval
-from farthing.studies.part_samples import Measured, logarithmic, measure, read_parts
+from farthing.studies.part_samples import MeasuredParts, logarithmic, measure, read_parts
 from farthing.studies.part_tokens import Caps, cap
 from farthing.studies.study import Seed, StudyContext, StudyOption, StudyReport
 from farthing.traces.arrays import IntArray
@@ -228,8 +228,8 @@ class SharedRow:
 class SharedBudget:
     """All ways, and what each part gets."""
 
-    measured: Measured
-    batch: Batch
+    measured: MeasuredParts
+    batch: ItemBatch
     """Parts and options by the tasks that chose."""
     budget_nano: int
     rows: tuple[SharedRow, ...]
@@ -239,7 +239,7 @@ class SharedBudget:
 
 
 def share(
-    measured: Measured,
+    measured: MeasuredParts,
     budget_nano: int,
     allocator: str = "lagrangian",
     *,
@@ -249,16 +249,8 @@ def share(
 ) -> SharedBudget:
     """Share a budget a task among its parts in several ways.
 
-    Args:
-        measured: all recorded tasks.
-        budget_nano: of a task, for its expected cost.
-        allocator: whose row comes first, a name of `farthing.allocators`.
-        proposer: says what AgentTTS tries.
-        trials: that it makes, on the recorded tasks to choose by, so that none costs anything.
-        seed: of the halves and the search.
-
-    Raises:
-        InputError: not even the cheapest options fit the budget.
+    The budget is for a task's expected cost. The row of `allocator` comes first. AgentTTS tries
+    what `proposer` says, on the recorded tasks to choose by, so that no trial of it costs anything.
     """
     ours, others = measured.half("choose", seed), measured.half("measure", seed)
     batch = ours.batch()
@@ -288,7 +280,7 @@ def share(
     return SharedBudget(measured, batch, budget_nano, rows, others.right[0].shape[1])
 
 
-def evenly(batch: Batch, budget_nano: int) -> IntArray:
+def evenly(batch: ItemBatch, budget_nano: int) -> IntArray:
     """Return each part's best option within an even share, [m]; what is left is passed on.
 
     A part whose cheapest option costs more than that gets it, and the others share the rest.
@@ -305,7 +297,9 @@ def evenly(batch: Batch, budget_nano: int) -> IntArray:
     return spent(batch, np.maximum(least, whole(each, budget_nano)), budget_nano)
 
 
-def _alone(measured: Measured, space: Space, ours: Measured) -> list[tuple[str, IntArray | None]]:
+def _alone(
+    measured: MeasuredParts, space: Space, ours: MeasuredParts
+) -> list[tuple[str, IntArray | None]]:
     """Return the best model for everything, and the cheapest option of each part."""
     everyone = [
         np.array(options)
@@ -319,7 +313,7 @@ def _alone(measured: Measured, space: Space, ours: Measured) -> list[tuple[str, 
     return [(name, best), ("the cheapest of each part", space.batch.cheapest)]
 
 
-def _row(name: str, choice: IntArray | None, batch: Batch, others: Measured) -> SharedRow:
+def _row(name: str, choice: IntArray | None, batch: ItemBatch, others: MeasuredParts) -> SharedRow:
     if choice is None:
         return SharedRow(name, None)
     pairs = zip(others.cost_nano, choice.tolist(), strict=True)

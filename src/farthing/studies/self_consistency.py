@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.pets import FIRST, Bucket, Pets, Plan
+from farthing.methods.allocators.pets import FIRST, Bucket, Pets, SamplingPlan
 from farthing.methods.base import Progress
 from farthing.money import significant, usd_from_nano
 from farthing.promises.statistics.binomial import binomial_cdf
@@ -26,8 +26,8 @@ from farthing.studies.study import (
     file_names,
 )
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.grades.named import ungraded_questions
-from farthing.traces.samples import leaders, sampled
+from farthing.traces.grades.overlay import ungraded_questions
+from farthing.traces.pool import leaders, sampled
 
 UNIFORM, ADAPTIVE = "the same for each", "adaptive consistency"
 BATCH, STREAM = "PETS, as one batch", "PETS, one by one"
@@ -146,7 +146,7 @@ class Sampled:
     def lead(self, other: "Sampled") -> tuple[float, float]:
         """Return how many more answers are right than another's, and half its 95 % interval."""
         differences = self.right - other.right
-        return float(differences.mean()), _half(differences)
+        return interval(differences)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class SampleComparison:
     results: tuple[Sampled, ...]
     every: Sampled
     """All recorded samples of each question."""
-    plan: Plan | None
+    plan: SamplingPlan | None
     """None where a question gets too few samples to plan by."""
     per_question: int
     orders: int
@@ -181,11 +181,11 @@ def compare(
         )
     ways = _ways(per_question)
     rng = np.random.default_rng(seed)
-    graded = np.where(ungraded_questions(traces)[:, None], np.nan, _grades(answer, right))
+    graded = np.where(ungraded_questions(traces)[:, None], np.nan, grades_by_answer(answer, right))
     vote = leaders(answer)[:, -1]
     sums = {name: np.zeros((4, len(answer))) for name in ways}
     for order in range(orders):
-        drawn = _permuted(rng, answer.shape)
+        drawn = permuted(rng, answer.shape)
         mixed, paid = np.take_along_axis(answer, drawn, 1), np.take_along_axis(cost, drawn, 1)
         lead, spent = leaders(mixed), np.cumsum(paid, axis=1)
         first, second = np.array_split(rng.permutation(len(answer)), 2)
@@ -277,7 +277,7 @@ def _first(stops: BoolArray) -> IntArray:
     return first
 
 
-def _grades(answer: IntArray, right: BoolArray) -> BoolArray:
+def grades_by_answer(answer: IntArray, right: BoolArray) -> BoolArray:
     """Return whether each answer of a question is right, [n, A + 1]; the last is no answer."""
     right_at = np.zeros((len(answer), int(answer.max(initial=0)) + 2), dtype=bool)
     right_at[np.arange(len(answer))[:, None], answer] = right
@@ -285,7 +285,8 @@ def _grades(answer: IntArray, right: BoolArray) -> BoolArray:
     return right_at
 
 
-def _permuted(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
+def permuted(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
+    """Return the places of samples in an order of its own for each question, [n, K]."""
     drawn: IntArray = rng.permuted(np.broadcast_to(np.arange(shape[1]), shape), axis=1)
     return drawn
 

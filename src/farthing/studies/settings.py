@@ -26,7 +26,7 @@ MORE_DRAWS = 100
 
 
 @dataclass(frozen=True)
-class Listed:
+class ValueList:
     """Values to try, one after another."""
 
     values: tuple[Value, ...]
@@ -55,7 +55,7 @@ class Range:
         return round(drawn) if self.whole else float(f"{drawn:.4g}")
 
 
-Choice = Listed | Range
+Choice = ValueList | Range
 
 
 def settings_of(learner: Any) -> dict[str, Value]:
@@ -87,13 +87,9 @@ def read_choice(learner: Any, text: str) -> tuple[str, Choice]:
 
     >>> from farthing.methods.ccpo.learner import CcpoLearner
     >>> read_choice(CcpoLearner(), "batch=10,20")
-    ('batch', Listed(values=(10, 20)))
+    ('batch', ValueList(values=(10, 20)))
     >>> read_choice(CcpoLearner(), "epsilon=0.001..0.1")
     ('epsilon', Range(low=0.001, high=0.1, whole=False))
-
-    Raises:
-        UnknownNameError: the learner has no such setting; the message lists those that it has.
-        InputError: a value is none that the setting can take.
     """
     name, _, values = text.partition("=")
     kinds = {_spoken(path): kind for path, _, kind in _leaves(learner)}
@@ -102,9 +98,14 @@ def read_choice(learner: Any, text: str) -> tuple[str, Choice]:
     kind = kinds[name]
     low, dots, high = values.partition("..")
     if dots and kind in {int, float}:
-        return name, _range(name, _read(name, kind, low), _read(name, kind, high))
+        least, most = _read(name, kind, low), _read(name, kind, high)
+        if not float(least) < float(most):
+            raise InputError(
+                f"{name}: the range {least}..{most} is empty; put the smaller end first"
+            )
+        return name, Range(float(least), float(most), isinstance(least, int))
     read = [_read(name, kind, value.strip()) for value in values.split(",")]
-    return name, Listed(tuple(dict.fromkeys(read)))
+    return name, ValueList(tuple(dict.fromkeys(read)))
 
 
 def tried(
@@ -114,16 +115,8 @@ def tried(
 
     More draws from the same generator state begin with the same settings. A grid that is no larger
     than the number asked for is tried as a whole.
-
-    Args:
-        choices: what to try of each setting.
-        draw: how many to draw; None: the grid.
-        rng: the only source of randomness.
-
-    Raises:
-        InputError: a range, which has no grid, is not drawn from.
     """
-    listed = {name: c.values for name, c in choices.items() if isinstance(c, Listed)}
+    listed = {name: c.values for name, c in choices.items() if isinstance(c, ValueList)}
     ranges = [name for name in choices if name not in listed]
     if draw is None:
         if ranges:
@@ -146,11 +139,11 @@ def written(settings: Settings) -> str:
     >>> written({"leaf": 10, "trees": 32}), written({})
     ('leaf=10 trees=32', 'unchanged')
     """
-    return " ".join(f"{name}={_text(value)}" for name, value in settings.items()) or "unchanged"
-
-
-def _text(value: Value) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    texts = [
+        f"{name}={f'{value:.6g}' if isinstance(value, float) else value}"
+        for name, value in settings.items()
+    ]
+    return " ".join(texts) or "unchanged"
 
 
 def _grid(listed: Mapping[str, Sequence[Value]]) -> Iterable[Settings]:
@@ -203,9 +196,3 @@ def _wanted(kind: Any) -> str:
         float: "number from 0 up",
         bool: "switch; say true or false",
     }.get(kind, "value of it")
-
-
-def _range(name: str, low: Value, high: Value) -> Range:
-    if not float(low) < float(high):
-        raise InputError(f"{name}: the range {low}..{high} is empty; put the smaller end first")
-    return Range(float(low), float(high), isinstance(low, int))

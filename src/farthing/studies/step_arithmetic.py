@@ -15,7 +15,7 @@ import numpy as np
 
 from farthing.methods.routers.bopo.policy import NOBODY
 from farthing.models.base import Completion, Message, Model, Prompt
-from farthing.tasks.arithmetic import Problem, Recipe, draw_of, normalise
+from farthing.tasks.arithmetic import ChainProblem, Recipe, draw_of, normalise
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 HOPS = (2, 3, 4, 5, 6)
@@ -28,10 +28,10 @@ UNREAD = 10
 
 
 @dataclass(frozen=True)
-class Task:
+class ChainTask:
     """Chains that follow one another."""
 
-    chains: tuple[Problem, ...]
+    chains: tuple[ChainProblem, ...]
 
     def text(self, step: int, value: int) -> str:
         """Return a step's question, whose first letter is worth what the step before said."""
@@ -60,10 +60,10 @@ class Task:
         return value
 
 
-def draw(tasks: int, rng: np.random.Generator) -> tuple[Task, ...]:
+def draw(tasks: int, rng: np.random.Generator) -> tuple[ChainTask, ...]:
     """Draw tasks of chains that no network learned from as they stand."""
     chains = draw_of("test", [Recipe("affine", hops) for hops in HOPS], rng)
-    return tuple(Task(tuple(next(chains) for _ in range(STEPS))) for _ in range(tasks))
+    return tuple(ChainTask(tuple(next(chains) for _ in range(STEPS))) for _ in range(tasks))
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Arithmetic:
     The networks answer at temperature 0, so that they would say the same.
     """
 
-    problems: Sequence[Task]
+    problems: Sequence[ChainTask]
     models: tuple[Model, Model]
     """The small one, the large one."""
     known: dict[tuple[int, int, int, int], tuple[int, int]] = field(default_factory=dict)

@@ -10,14 +10,14 @@ import numpy as np
 from farthing.errors import InputError, UnknownNameError
 from farthing.methods.routers.bopo.episodes import (
     UNLIMITED,
-    Chain,
     Chances,
-    Generated,
+    GeneratedTasks,
+    TaskChain,
     always,
     at_random,
     run,
 )
-from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, Boundaries, Learned, learn
+from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, BopoFit, Boundaries, learn
 from farthing.methods.routers.bopo.policy import CLASSES
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.prices import PriceTable
@@ -85,7 +85,7 @@ class StepRouting:
                     f"model alone can cost {dollars(least)}"
                 )
         prices = self.price or PRICES
-        learned: dict[str, Learned] = {}
+        learned: dict[str, BopoFit] = {}
         base = SHORT if self.on == "embedded" else BopoConfig()
         for name, config in configs(prices, base).items():
             rng = np.random.default_rng(self.seed)
@@ -147,11 +147,13 @@ class RoutedSteps:
     """What the best policy comes to for each lambda, where that is known."""
 
 
-def _chains(on: str, train: int, test: int, seed: int) -> tuple[Chain, Chain]:
+def _chains(on: str, train: int, test: int, seed: int) -> tuple[TaskChain, TaskChain]:
     """Return tasks to learn from and others to judge on."""
     rng = np.random.default_rng(seed)
     if on == "generated":
-        return Generated.draw(two_models(), train, rng), Generated.draw(two_models(), test, rng)
+        return GeneratedTasks.draw(two_models(), train, rng), GeneratedTasks.draw(
+            two_models(), test, rng
+        )
     if on != "embedded":
         raise UnknownNameError("chain of steps", on, TASKS)
     small, large = (
@@ -210,7 +212,7 @@ class StepRow:
 
 
 def played(
-    name: str, chain: Chain, chances: Chances, budget_nano: IntArray, rng: np.random.Generator
+    name: str, chain: TaskChain, chances: Chances, budget_nano: IntArray, rng: np.random.Generator
 ) -> StepRow:
     """Play every task once under its budget, [tasks]."""
     done = run(chain, np.arange(chain.tasks), chances, budget_nano, rng)
@@ -221,7 +223,7 @@ def played(
 
 
 def compare(
-    chain: Chain,
+    chain: TaskChain,
     policies: Mapping[str, Chances],
     budget_nano: int | None,
     rng: np.random.Generator,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from farthing.promises.statistics.binomial import binomial_interval
 from farthing.reports.table import Record, Table
 
 if TYPE_CHECKING:
@@ -143,6 +144,21 @@ class Study(Protocol[Measured]):
 def conduct(study: Study[Any], context: StudyContext) -> StudyReport:
     """Measure what a study asks, and report it."""
     return study.report(study.measure(context))
+
+
+def asked_of_each(models: Sequence[str], calls: Sequence[int]) -> str:
+    """Say how many questions each model was asked, the one asked most first.
+
+    >>> asked_of_each(("small", "large", "other"), (2, 1_000, 0))
+    'Asked: large 1,000, small 2.'
+    """
+    most = sorted(zip(calls, models, strict=True), reverse=True)
+    return f"Asked: {', '.join(f'{name} {count:,}' for count, name in most if count)}."
+
+
+def right_interval(right: float, answered: int) -> list[float]:
+    """Return the exact 95 % interval of a share of right answers, as JSON has it."""
+    return list(binomial_interval(round(right), answered, LEVEL))
 
 
 def file_names(paths: Sequence[Path]) -> str:

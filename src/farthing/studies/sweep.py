@@ -37,7 +37,7 @@ from farthing.studies.settings import (
 )
 from farthing.studies.trial_cache import Figures, Key, Trials
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.copies import Content, Together
+from farthing.traces.copies import Content, CopyGroups
 from farthing.traces.costs import check_costs
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import divide
@@ -50,7 +50,7 @@ TUNED = "-tuned"
 
 
 @dataclass(frozen=True)
-class Search:
+class SettingSearch:
     """What is tried of which policy."""
 
     policy: str
@@ -80,13 +80,13 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SettingSweep:
     """What was tried, what won, and how that does on test questions."""
 
     source: str
     fingerprint: str
     """SHA-256 of the traces' arrays."""
-    search: Search
+    search: SettingSearch
     plan: Plan
     sizes: Mapping[str, int]
     """Questions in `train`, `calibrate` and `test`."""
@@ -157,15 +157,15 @@ def fold(content: Content, seed: int, folds: int, which: int) -> tuple[IntArray,
     >>> len(learn), len(judge)
     (4, 3)
     """
-    together = Together.of(content, np.arange(len(content)))
+    together = CopyGroups.of(content, np.arange(len(content)))
     number = np.random.default_rng(seed).permutation(len(together.distinct)) % folds
     judge = together.all_of(together.distinct[number == which])
     return np.setdiff1d(together.rows, judge), judge
 
 
 def sweep(
-    dataset: Dataset, search: Search, plan: Plan, folder: Path, watch: Watch = ignore
-) -> Sweep:
+    dataset: Dataset, search: SettingSearch, plan: Plan, folder: Path, watch: Watch = ignore
+) -> SettingSweep:
     """Try settings of one policy, choose one, and judge it on test questions.
 
     Finished trainings are kept in `folder`, and none is run again that is there already, even if
@@ -188,7 +188,7 @@ def sweep(
     before = sum(kept.get(key) is not None for key, _ in work)
     figures = _figures(work, kept, plan, train, watch)
     each = search.folds * plan.seeds
-    done = Sweep(
+    done = SettingSweep(
         dataset.name,
         fingerprint(dataset.traces),
         search,
@@ -222,7 +222,7 @@ def _swept(dataset: Dataset, name: str) -> Candidate:
     return candidate
 
 
-def _asked(learner: Any, search: Search, seed: int) -> list[Settings]:
+def _asked(learner: Any, search: SettingSearch, seed: int) -> list[Settings]:
     """Return the settings to try, without the one that the learner has anyway."""
     read = [read_choice(learner, text) for text in search.choices]
     names = [name for name, _ in read]
@@ -248,7 +248,7 @@ def _check_folds(n: int, folds: int, alpha: Fraction) -> None:
 def _work(
     candidate: Candidate,
     settings: Sequence[Settings],
-    search: Search,
+    search: SettingSearch,
     plan: Plan,
     questions: str,
 ) -> list[tuple[Key, TuningTrial]]:
@@ -310,7 +310,7 @@ def _figures(
     return [kept.get(key) for key, _ in work]
 
 
-def _judged(done: Sweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
+def _judged(done: SettingSweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
     best = done.ranked[0]
     variant = candidate.variant
     unchanged = replace(variant, label=f"{candidate.label}, unchanged")

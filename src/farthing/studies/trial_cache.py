@@ -20,11 +20,7 @@ class Trials:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read what there is; the file is made with the first training that is kept.
-
-        Raises:
-            InputError: the file is none of this kind.
-        """
+        """Read what there is; the file is made with the first training that is kept."""
         self.path = path
         text = path.read_bytes() if path.exists() else b""
         *whole, cut_off = text.split(b"\n")

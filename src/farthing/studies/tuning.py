@@ -17,12 +17,11 @@ from farthing.comparison.results import results
 from farthing.money import significant
 from farthing.promises.texts import decimal, percent
 from farthing.recommendation.base import METRICS
-from farthing.reports.base import PER_THOUSAND, thousand
-from farthing.reports.folder import write_all
+from farthing.reports.base import PER_THOUSAND, thousand, write_all
 from farthing.reports.table import Table
 from farthing.studies.settings import written
 from farthing.studies.study import Seed, StudyContext, StudyOption, StudyReport, TracesFiles
-from farthing.studies.sweep import Search, Setting, Sweep, sweep
+from farthing.studies.sweep import Setting, SettingSearch, SettingSweep, sweep
 
 SHOWN = 20
 """Settings that the table has room for; the files have all of them."""
@@ -100,7 +99,7 @@ class Tuning:
         Literal["processes", "ray"], StudyOption("Train in processes here, or on Ray.")
     ] = "processes"
 
-    def measure(self, context: StudyContext) -> Sweep:
+    def measure(self, context: StudyContext) -> SettingSweep:
         """Try the settings, keep every training, and write what came of them."""
         context.check_folder(self.out)
         given = {"train": self.train, "calibrate": self.calibrate, "test": self.test}
@@ -108,7 +107,7 @@ class Tuning:
         dataset, sizes = context.read_dataset(self.traces, self.preset, self.n, self.seed, asked)
         context.check_costs(dataset.traces)
         dataset = replace(dataset, features=tuple(self.feature))
-        search = Search(self.policy, tuple(self.choices), self.draw, self.folds)
+        search = SettingSearch(self.policy, tuple(self.choices), self.draw, self.folds)
         plan = Plan(
             (self.alpha,),
             None,
@@ -126,7 +125,7 @@ class Tuning:
         write_sweep(done, self.out)
         return done
 
-    def report(self, measured: Sweep) -> StudyReport:
+    def report(self, measured: SettingSweep) -> StudyReport:
         """Say how the settings did, the cheapest first, and what came of the winner."""
         more = len(measured.ranked) - SHOWN
         left_out = [f"and {more} dearer ones: see results.csv"] if more > 0 else []
@@ -142,7 +141,7 @@ class Tuning:
         )
 
 
-def verdict(sweep: Sweep) -> str:
+def verdict(sweep: SettingSweep) -> str:
     """Say in a sentence or two what won, and how it does on the test questions."""
     if sweep.test is None:
         done = sum(len(one.figures) for one in sweep.tried)
@@ -168,7 +167,7 @@ def _judged(row: Mapping[str, float | str | None]) -> str:
     return f"{thousand(cost)} per 1,000 at a coverage of {coverage:.3f}"
 
 
-def _difference(sweep: Sweep) -> str:
+def _difference(sweep: SettingSweep) -> str:
     """Return by how much the winner is dearer, with its interval, for the end of the sentence."""
     paired = [d for d in sweep.test.differences if d.metric == "cost_usd"] if sweep.test else []
     if not paired:
@@ -183,7 +182,7 @@ def _difference(sweep: Sweep) -> str:
     )
 
 
-def _table(sweep: Sweep) -> Table:
+def _table(sweep: SettingSweep) -> Table:
     records = [
         {
             "setting": written(setting.changed),
@@ -219,12 +218,8 @@ def _change(before: Setting, setting: Setting) -> str:
     return f"{change.mean() / base:+.1%}±{error:.1%}"
 
 
-def write_sweep(sweep: Sweep, folder: Path) -> list[Path]:
-    """Write `results.json` and `results.csv`; the same sweep gives the same bytes.
-
-    Raises:
-        InputError: the folder cannot be made or written.
-    """
+def write_sweep(sweep: SettingSweep, folder: Path) -> list[Path]:
+    """Write `results.json` and `results.csv`; the same sweep gives the same bytes."""
     contents = {
         "results.json": json.dumps(
             sweep_record(sweep), indent=1, ensure_ascii=False, allow_nan=False
@@ -235,7 +230,7 @@ def write_sweep(sweep: Sweep, folder: Path) -> list[Path]:
     return write_all(folder, contents, "results")
 
 
-def sweep_record(sweep: Sweep) -> dict[str, Any]:
+def sweep_record(sweep: SettingSweep) -> dict[str, Any]:
     """Return what was asked, every setting with its figures, the winner and its test figures."""
     whole = sweep.ranked
     best = whole[0] if sweep.test else None
@@ -258,14 +253,17 @@ def sweep_record(sweep: Sweep) -> dict[str, Any]:
             {
                 "changed": dict(setting.changed),
                 "settings": dict(setting.settings),
-                "trainings": [_known(figures) for figures in setting.figures],
+                "trainings": [
+                    {name: None if isnan(value) else value for name, value in figures.items()}
+                    for figures in setting.figures
+                ],
             }
             for setting in sweep.tried
         ],
     }
 
 
-def sweep_csv(sweep: Sweep) -> str:
+def sweep_csv(sweep: SettingSweep) -> str:
     """Return one line a setting, the cheapest first: every setting, and the mean of each metric."""
     out = io.StringIO()
     names = list(sweep.tried[0].settings)
@@ -277,7 +275,3 @@ def sweep_csv(sweep: Sweep) -> str:
         alpha = float(Fraction(sweep.alpha))
         table.writerow([sweep.search.policy, alpha, *values, len(setting.figures), *means])
     return out.getvalue()
-
-
-def _known(figures: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: None if isnan(value) else value for name, value in figures.items()}

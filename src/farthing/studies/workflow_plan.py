@@ -16,16 +16,16 @@ from farthing.methods.cards import system
 from farthing.methods.planners.base import (
     STEP_BY_STEP,
     UNPLANNED,
-    Episode,
-    Left,
+    PlannedEpisode,
     Planner,
+    Remaining,
     S,
     Simulator,
     affordable,
     play,
 )
 from farthing.methods.simulators.workflow import Workflow, read_workflow
-from farthing.methods.simulators.workflow_parts import Progress
+from farthing.methods.simulators.workflow_parts import WorkflowState
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.promises.statistics.binomial import binomial_interval
 from farthing.reports.table import Table, counted, share_interval
@@ -73,7 +73,7 @@ class WorkflowPlan:
         seconds = inf if self.deadline is None else self.deadline
         return compare_plans(
             read_workflow(self.workflow),
-            Left(int(self.budget * NANO_PER_USD), seconds),
+            Remaining(int(self.budget * NANO_PER_USD), seconds),
             (self.planner, planner),
             self.executions,
             self.seed,
@@ -165,7 +165,7 @@ class PartRow:
 class PlanComparison:
     """A planner beside plans that do not simulate."""
 
-    left: Left
+    left: Remaining
     executions: int
     parts: tuple[PartRow, ...]
     rows: tuple[PlanRow, ...]
@@ -180,7 +180,7 @@ class FixedPlan:
     samples: int
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Return the first start of that kind that can be paid, else waiting."""
         del rng  # nothing is drawn
@@ -197,7 +197,7 @@ class FixedPlan:
 
 
 @dataclass(frozen=True)
-class _Recorder:
+class _DecisionRecorder:
     """Does what a planner says, and keeps what was started."""
 
     workflow: Workflow
@@ -206,7 +206,7 @@ class _Recorder:
     """Part and choice, in this order."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Return what the planner says."""
         action = self.planner.act(simulator, state, left, rng)
@@ -217,12 +217,12 @@ class _Recorder:
 
 
 def _starts(workflow: Workflow, state: Hashable) -> list[tuple[int, int]]:
-    return workflow.starts(state) if isinstance(state, Progress) else []
+    return workflow.starts(state) if isinstance(state, WorkflowState) else []
 
 
 def compare_plans(
     workflow: Workflow,
-    left: Left,
+    left: Remaining,
     planner: tuple[str, Planner],
     executions: int,
     seed: int,
@@ -246,7 +246,9 @@ def compare_plans(
             f"{workflow.shortest_s:.3g} s"
         )
 
-    def executed(name: str, way: Callable[[], Planner]) -> list[tuple[Planner, Episode[Progress]]]:
+    def executed(
+        name: str, way: Callable[[], Planner]
+    ) -> list[tuple[Planner, PlannedEpisode[WorkflowState]]]:
         played = []
         report = progress(name)
         for i in range(executions):
@@ -255,7 +257,7 @@ def compare_plans(
             report.update(i + 1, executions, {})
         return played
 
-    mine = executed(planner[0], lambda: _Recorder(workflow, planner[1]))
+    mine = executed(planner[0], lambda: _DecisionRecorder(workflow, planner[1]))
     kinds = {(start.model, start.samples) for part in workflow.parts for start in part.choices}
     others: dict[str, Planner] = {
         "even share": UNPLANNED,
@@ -268,7 +270,7 @@ def compare_plans(
     return PlanComparison(left, executions, _parts(workflow, mine), tuple(rows))
 
 
-def _row(name: str, played: Sequence[tuple[Planner, Episode[Progress]]]) -> PlanRow:
+def _row(name: str, played: Sequence[tuple[Planner, PlannedEpisode[WorkflowState]]]) -> PlanRow:
     episodes = [episode for _, episode in played]
     done = [episode for episode in episodes if episode.value > 0.0]
     seconds = float(np.mean([episode.seconds for episode in done])) if done else float("nan")
@@ -282,9 +284,9 @@ def _row(name: str, played: Sequence[tuple[Planner, Episode[Progress]]]) -> Plan
 
 
 def _parts(
-    workflow: Workflow, played: Sequence[tuple[Planner, Episode[Progress]]]
+    workflow: Workflow, played: Sequence[tuple[Planner, PlannedEpisode[WorkflowState]]]
 ) -> tuple[PartRow, ...]:
-    starts_of = [planner.starts for planner, _ in played if isinstance(planner, _Recorder)]
+    starts_of = [planner.starts for planner, _ in played if isinstance(planner, _DecisionRecorder)]
     rows = []
     for place, part in enumerate(workflow.parts):
         chosen = [[choice for at, choice in starts if at == place] for starts in starts_of]

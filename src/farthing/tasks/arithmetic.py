@@ -19,8 +19,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.tasks.base import ExactMatch, Question
-from farthing.tasks.questions import own
-from farthing.tasks.rows import Row
+from farthing.tasks.questions import QuestionRow, own
 
 Kind = Literal["affine", "sums", "products"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -59,7 +58,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Step:
+class Statement:
     """One statement: `target = source * times + plus`, or `target = plus` without a source."""
 
     target: str
@@ -87,12 +86,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ChainProblem:
     """One question, with how it is solved."""
 
     text: str
     recipe: Recipe
-    chain: tuple[Step, ...]
+    chain: tuple[Statement, ...]
     """From the letter with a number to the one that is asked for."""
 
     @property
@@ -104,8 +103,8 @@ class Problem:
     def reasoning(self) -> str:
         """A chain of thought: the letters from the question back, then each value in turn.
 
-        >>> steps = (Step("a", "", 1, 4), Step("b", "a", 3, 5), Step("c", "b", 7, 2))
-        >>> Problem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps).reasoning
+        >>> steps = (Statement("a", "", 1, 4), Statement("b", "a", 3, 5), Statement("c", "b", 7, 2))
+        >>> ChainProblem("c=b*7+2;a=4;b=a*3+5;c?", Recipe("affine", 2), steps).reasoning
         'cba;a=4;b=a*3+5=2+5=7;c=b*7+2=9+2=1;'
         """
         return self.traced + self.worked
@@ -146,7 +145,7 @@ def part_of(text: str) -> Part:
     return _PARTS[_digest(text)[0] % len(_PARTS)]
 
 
-def draw(recipe: Recipe, generator: np.random.Generator) -> Problem:
+def draw(recipe: Recipe, generator: np.random.Generator) -> ChainProblem:
     """Draw one question.
 
     >>> draw(Recipe("sums", 2, 1), np.random.default_rng(0)).text
@@ -154,17 +153,17 @@ def draw(recipe: Recipe, generator: np.random.Generator) -> Problem:
     """
     count = recipe.hops + recipe.distractors + 1
     names = [LETTERS[i] for i in generator.permutation(len(LETTERS))[:count]]
-    chain = [Step(names[0], "", 1, int(generator.integers(10)))]
+    chain = [Statement(names[0], "", 1, int(generator.integers(10)))]
     for source, target in pairwise(names[: recipe.hops + 1]):
         chain.append(_step(recipe.kind, source, target, generator))
     said = [*chain, *_distractors(recipe, names, generator)]
     lines = [said[i].said() for i in generator.permutation(count)]
-    return Problem(";".join([*lines, f"{chain[-1].target}?"]), recipe, tuple(chain))
+    return ChainProblem(";".join([*lines, f"{chain[-1].target}?"]), recipe, tuple(chain))
 
 
 def draw_of(
     part: Part, recipes: Sequence[Recipe], generator: np.random.Generator
-) -> Iterator[Problem]:
+) -> Iterator[ChainProblem]:
     """Draw questions of one part without end, each by a recipe at random."""
     while True:
         problem = draw(recipes[int(generator.integers(len(recipes)))], generator)
@@ -175,25 +174,22 @@ def draw_of(
 def solve(text: str) -> str:
     """Return the answer to a question, by its statements alone.
 
-    Raises:
-        InputError: it is no such question, or a letter that is needed is worth nothing.
-
     >>> solve("c=b*7+2;a=4;b=a*3+5;c?")
     '1'
     """
     *lines, asked = text.strip().split(";")
     if not re.fullmatch(r"[a-z]\?", asked):
         raise InputError(f"'{text:.60}' does not end with a letter and a question mark, as 'c?'")
-    steps: dict[str, Step] = {}
+    steps: dict[str, Statement] = {}
     for line in lines:
         if (found := _STATEMENT.fullmatch(line)) is None:
             raise InputError(f"'{line:.60}' is no statement, such as 'b=a*3+5' or 'a=4'")
         target, value, source, times, plus = found.groups()
-        steps[target] = Step(target, source or "", int(times or 1), int(value or plus or 0))
+        steps[target] = Statement(target, source or "", int(times or 1), int(value or plus or 0))
     return str(_worth(asked[0], steps))
 
 
-def _worth(letter: str, steps: Mapping[str, Step]) -> int:
+def _worth(letter: str, steps: Mapping[str, Statement]) -> int:
     path = []
     while letter not in path:
         if letter not in steps:
@@ -205,14 +201,14 @@ def _worth(letter: str, steps: Mapping[str, Step]) -> int:
     raise InputError(f"the statements go round in a circle at '{letter}'")
 
 
-def _values(chain: Sequence[Step]) -> list[int]:
+def _values(chain: Sequence[Statement]) -> list[int]:
     values: list[int] = []
     for step in chain:
         values.append(step.value(values[-1] if values else 0))
     return values
 
 
-def _worked(step: Step, source: int) -> str:
+def _worked(step: Statement, source: int) -> str:
     """Write a statement as it is said, and its value; a product before the sum it is part of."""
     if not step.source:
         return f"{step.said()};"
@@ -220,18 +216,18 @@ def _worked(step: Step, source: int) -> str:
     return f"{step.said()}{product}={step.value(source)};"
 
 
-def _step(kind: Kind, source: str, target: str, generator: np.random.Generator) -> Step:
+def _step(kind: Kind, source: str, target: str, generator: np.random.Generator) -> Statement:
     times = 1 if kind == "sums" else MULTIPLIERS[int(generator.integers(len(MULTIPLIERS)))]
     plus = 0 if kind == "products" else PLUS[int(generator.integers(len(PLUS)))]
-    return Step(target, source, times, plus)
+    return Statement(target, source, times, plus)
 
 
 def _distractors(
     recipe: Recipe, names: Sequence[str], generator: np.random.Generator
-) -> Iterator[Step]:
+) -> Iterator[Statement]:
     for at in range(recipe.hops + 1, len(names)):
         if generator.random() < 1 / 3:
-            yield Step(names[at], "", 1, int(generator.integers(10)))
+            yield Statement(names[at], "", 1, int(generator.integers(10)))
         else:
             source = names[int(generator.integers(at))]
             yield _step(recipe.kind, source, names[at], generator)
@@ -256,7 +252,7 @@ def normalise(reply: str) -> str:
 ARITHMETIC = ExactMatch("arithmetic", normalise, re.compile("[0-9]"))
 
 
-def question(row: Row) -> Question:
+def question(row: QuestionRow) -> Question:
     """Read a row with `question`, as 'c=b*7+2;a=4;b=a*3+5;c?'; what is right follows from it.
 
     Whatever else a question of one's own has may stand beside it.

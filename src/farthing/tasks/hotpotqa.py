@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from farthing.tasks.base import ExactMatch, Question
-from farthing.tasks.rows import Row
+from farthing.tasks.questions import QuestionRow
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -48,12 +48,8 @@ def f1(answer: str | None, gold: str) -> float:
 HOTPOTQA = ExactMatch("hotpotqa", normalise)
 
 
-def question(row: Row) -> Question:
-    """Read a row of `hotpot_*_v1.json` (distractor and fullwiki), or of the data set on the Hub.
-
-    Raises:
-        QuestionFormatError: a field is missing or has another form.
-    """
+def question(row: QuestionRow) -> Question:
+    """Read a row of `hotpot_*_v1.json` (distractor and fullwiki), or of the data set on the Hub."""
     return Question(
         id=row.text("_id", "id"),
         text=row.text("question"),
@@ -64,7 +60,7 @@ def question(row: Row) -> Question:
     )
 
 
-def _paragraphs(row: Row) -> list[tuple[str, str]]:
+def _paragraphs(row: QuestionRow) -> list[tuple[str, str]]:
     """Read [[title, [sentence, ...]], ...], or the data set's title and sentences side by side."""
     context: Any = row.values.get("context", [])
     try:

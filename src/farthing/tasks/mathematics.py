@@ -16,8 +16,8 @@ from typing import Any
 from farthing.errors import MissingExtraError
 from farthing.tasks import text
 from farthing.tasks.base import Question, is_answer
+from farthing.tasks.questions import QuestionRow
 from farthing.tasks.replies import boxed
-from farthing.tasks.rows import Row
 
 _TIMEOUT_S = 5
 _LONGEST = 300
@@ -47,20 +47,13 @@ class Mathematics:
     def normalise(self, answer: str) -> str:
         r"""Return the expanded expression as LaTeX, decimals as fractions; failing that, the text.
 
-        Raises:
-            MissingExtraError: math-verify is not installed.
-
         >>> MATHEMATICS.normalise(r"\boxed{0.50}"), MATHEMATICS.normalise(r"\text{Monday}")
         ('\\frac{1}{2}', 'monday')
         """
         return _normalise(answer)
 
     def grade(self, answer: str | None, gold: Sequence[str]) -> bool:
-        """Return whether the answer is equivalent to an accepted one; no answer is never right.
-
-        Raises:
-            MissingExtraError: math-verify is not installed.
-        """
+        """Return whether the answer is equivalent to an accepted one; no answer is never right."""
         if answer is None or not is_answer(answer):
             return False
         return any(_equivalent(answer, accepted) for accepted in gold)
@@ -126,16 +119,13 @@ def _equivalent(answer: str, accepted: str) -> bool:
     return bool(_library().verify(wanted, given, timeout_seconds=_timeout_s()))
 
 
-def question(row: Row) -> Question:
+def question(row: QuestionRow) -> Question:
     r"""Read a problem of MATH: `problem`, and `answer` or a `solution` that boxes it.
 
     One file a problem (`test/algebra/1.json`), JSON Lines, or the data set on the Hub.
 
-    Raises:
-        QuestionFormatError: a field is missing, or the solution boxes nothing.
-
     >>> row = {"problem": "1/2 + 1/2?", "solution": r"It is $\boxed{1}$.", "type": "Algebra"}
-    >>> read = question(Row(row, "MATH/test/algebra/7.json, row 1", "7", 1, "test"))
+    >>> read = question(QuestionRow(row, "MATH/test/algebra/7.json, row 1", "7", 1, "test"))
     >>> read.id, read.gold
     ('Algebra-test-7-1', ('1',))
     """
@@ -150,7 +140,7 @@ def question(row: Row) -> Question:
     )
 
 
-def _gold(row: Row) -> tuple[str, ...]:
+def _gold(row: QuestionRow) -> tuple[str, ...]:
     if not row.graded and not {"answer", "solution"} & row.values.keys():
         return ()
     gold = row.text("answer") if "answer" in row.values else boxed(row.text("solution"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from farthing.tasks import text
 from farthing.tasks.base import ExactMatch, Question
-from farthing.tasks.rows import Row
+from farthing.tasks.questions import QuestionRow
 
 _LETTER = (
     re.compile(r"\W*([A-Ja-j])\W*"),  # B, (b), **B**
@@ -35,19 +35,16 @@ _LETTERS = "ABCDEFGHIJ"
 _PART = re.compile(r"_(train|dev|val|test)$")
 
 
-def question(row: Row) -> Question:
+def question(row: QuestionRow) -> Question:
     """Read a row of MMLU: `SUBJECT_PART.csv` without a header, or the data set on the Hub.
 
     The CSV has the question, the choices, and the right letter; the data set has the fields
     `question`, `choices`, `answer` (a number from 0) and `subject`. In a CSV that need not be
     graded, a last cell that is no letter of a choice is a choice.
 
-    Raises:
-        QuestionFormatError: a column is missing, or the answer is none of the choices.
-
     >>> cells = ["2 + 2?", "3", "4", "B"]
     >>> row = {f"column {i}": cell for i, cell in enumerate(cells, start=1)}
-    >>> question(Row(row, "algebra_test.csv, row 1", "algebra_test", 1)).gold
+    >>> question(QuestionRow(row, "algebra_test.csv, row 1", "algebra_test", 1)).gold
     ('B',)
     """
     if "column 1" in row.values:
@@ -73,7 +70,7 @@ def question(row: Row) -> Question:
     )
 
 
-def _gold(row: Row, field: str, answer: Any, choices: int) -> tuple[str, ...]:
+def _gold(row: QuestionRow, field: str, answer: Any, choices: int) -> tuple[str, ...]:
     if not row.graded and (answer is None or answer == -1):  # so data sets hide a test's answers
         return ()
     letters = _LETTERS[:choices]

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from farthing.tasks import text
 from farthing.tasks.base import ExactMatch, Question
-from farthing.tasks.rows import Row
+from farthing.tasks.questions import QuestionRow
 
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
 _SIGNED = re.compile(
@@ -42,14 +42,11 @@ def _value(sign: str, digits: str, exponent: str, divisor: str) -> Fraction | No
 NUMBERS = ExactMatch("gsm8k", normalise, re.compile(r"-?[0-9]+(/[0-9]+)?"))
 
 
-def question(row: Row) -> Question:
+def question(row: QuestionRow) -> Question:
     """Read a row of GSM8K: `question`, and an `answer` whose number stands after `####`.
 
-    Raises:
-        QuestionFormatError: a field is missing, or the answer has no `####`.
-
     >>> row = {"question": "6 * 3?", "answer": "6 * 3 = <<6*3=18>>18 #### 18"}
-    >>> question(Row(row, "test.jsonl, line 1", "test", 1)).gold
+    >>> question(QuestionRow(row, "test.jsonl, line 1", "test", 1)).gold
     ('18',)
     """
     return Question(
@@ -60,7 +57,7 @@ def question(row: Row) -> Question:
     )
 
 
-def _gold(row: Row) -> tuple[str, ...]:
+def _gold(row: QuestionRow) -> tuple[str, ...]:
     if not row.graded and "answer" not in row.values:
         return ()
     _, found, number = row.text("answer").rpartition("####")

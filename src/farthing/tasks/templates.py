@@ -89,22 +89,18 @@ class Template:
 
 
 @dataclass(frozen=True)
-class Prompts:
+class PromptTemplates:
     """The prompts in use: the package's own, or those of a folder where it has them."""
 
     folder: Path | None = None
     """Holds files such as `guide.txt`; a prompt that is not there is the package's."""
 
     def __getitem__(self, name: str) -> Template:
-        """Return the prompt of that name.
-
-        Raises:
-            InputError: the file has an unknown placeholder, or lacks the question.
-        """
+        """Return the prompt of that name."""
         return _load(name, self.folder)
 
 
-BUILT_IN = Prompts()
+BUILT_IN = PromptTemplates()
 """The package's own prompts."""
 
 

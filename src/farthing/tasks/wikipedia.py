@@ -21,8 +21,7 @@ from farthing.errors import (
 from farthing.models.clock import Clock, SystemClock
 from farthing.models.http_failures import failure
 from farthing.models.retry import RetryPolicy
-from farthing.tasks.local_search import PURPOSE
-from farthing.tasks.tools import ToolReply
+from farthing.tasks.tools import PURPOSE, ToolReply
 
 URL = "https://en.wikipedia.org/w/api.php"
 USER_AGENT = "farthing/0.1 (https://pypi.org/project/farthing)"
@@ -45,14 +44,14 @@ class _Query(msgspec.Struct):
     pages: list[Page] = []
 
 
-class _Problem(msgspec.Struct):
+class _ApiProblem(msgspec.Struct):
     code: str
     info: str = ""
 
 
-class _Reply(msgspec.Struct):
+class _ApiReply(msgspec.Struct):
     query: _Query | None = None
-    error: _Problem | None = None
+    error: _ApiProblem | None = None
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,6 @@ class Wikipedia:
             manners: how it is asked.
             patience: how often and how long to try.
             clock: waits between tries.
-
-        Raises:
-            MissingExtraError: aiohttp is not installed.
         """
         self._aiohttp = _library()
         self.cost_nano = cost_nano
@@ -109,11 +105,7 @@ class Wikipedia:
         self._session: Any = None
 
     async def run(self, query: str) -> ToolReply:
-        """Return the introductions of the pages that match best, best first.
-
-        Raises:
-            ModelError: the wiki failed, after the tries that its kind of failure allows.
-        """
+        """Return the introductions of the pages that match best, best first."""
         found, seconds = await self._search(query)
         pages = sorted(found, key=lambda page: page.index)[: self._top]
         shown = [f"{page.title}: {' '.join(page.extract.split())}" for page in pages]
@@ -185,7 +177,7 @@ def _parameters(query: str, top: int) -> dict[str, str]:
 def _pages(body: bytes, url: str) -> list[Page]:
     """Read a reply; one without `query` found nothing, and errors come with status 200."""
     try:
-        reply = msgspec.json.decode(body, type=_Reply)
+        reply = msgspec.json.decode(body, type=_ApiReply)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedReplyError(f"{url}: this is no reply of a MediaWiki: {error}") from error
     if reply.error is not None:

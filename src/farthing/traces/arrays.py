@@ -38,7 +38,7 @@ NO_REASON = -1
 NO_CONTEXT = -1
 
 
-class Context(NamedTuple):
+class QuestionContext(NamedTuple):
     """What a question was asked with beside its text; None is what nobody says."""
 
     system: str | None
@@ -50,7 +50,7 @@ class Context(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Replies:
+class PolicyReplies:
     """Recorded replies of an LLM that was asked what to do, one a round."""
 
     action: NDArray[np.int8]
@@ -112,7 +112,7 @@ class TraceArrays:
     question, at the price of the most expensive way. Else such questions are not played."""
     context: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """[n] index into `contexts`; -1 where nobody says what the question was asked with."""
-    contexts: tuple[Context, ...] = ()
+    contexts: tuple[QuestionContext, ...] = ()
     """System prompt, history and parameters that questions were asked with."""
     grade: str = RIGHT
     """What `correct` says of an answer: that it is right, or the same as another model's
@@ -120,15 +120,11 @@ class TraceArrays:
     unpriced: Mapping[str, float] = field(default_factory=dict)
     """Role to the share of its calls, above 0, whose cost nobody recorded: at 1 they stand as 0,
     below it each as the mean of the others (`traces.costs`). Where all are recorded, none."""
-    replies: Mapping[str, Replies] = field(default_factory=dict)
+    replies: Mapping[str, PolicyReplies] = field(default_factory=dict)
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
 
     def __post_init__(self) -> None:
-        """Give what traces do not say its zeros, in the shape of the answers.
-
-        Raises:
-            ValueError: it is said, in another shape.
-        """
+        """Give what traces do not say its zeros, in the shape of the answers."""
         each, shape = self.answer.shape[:1], self.answer.shape
         unknown = {
             "largest_cost_nano": (shape, 0),
@@ -216,7 +212,7 @@ class TraceArrays:
             self,
             signals={name: values[index] for name, values in self.signals.items()},
             replies={
-                role: Replies(r.action[index], r.cost_nano[index])
+                role: PolicyReplies(r.action[index], r.cost_nano[index])
                 for role, r in self.replies.items()
             },
             **per_question,  # type: ignore[arg-type]
@@ -252,7 +248,7 @@ def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
         },
         question=_joined_texts(pieces),
         replies={
-            role: Replies(
+            role: PolicyReplies(
                 np.concatenate([piece.replies[role].action for piece in pieces]),
                 np.concatenate([piece.replies[role].cost_nano for piece in pieces]),
             )

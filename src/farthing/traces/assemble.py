@@ -27,16 +27,16 @@ from farthing.traces.arrays import (
     SPLITS,
     WHY_MISSING,
     IntArray,
-    Replies,
+    PolicyReplies,
     Signal,
     TraceArrays,
 )
 from farthing.traces.base import GRADES, Call, Trace
-from farthing.traces.contexts import context_of
 from farthing.traces.copies import content_of
 from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
+from farthing.traces.origin import context_of
 from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.trace_kind import (
@@ -60,10 +60,6 @@ def load(path: str | Path, protocol: View = "auto") -> TraceArrays:
     Args:
         path: the file; its suffix says which form it has.
         protocol: see `assemble`.
-
-    Raises:
-        TraceFormatError: the file breaks the form.
-        InputError: the suffix says nothing, or the file does not have the shape asked for.
     """
     name = str(path)
     if name.endswith(".parquet"):
@@ -84,11 +80,6 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
     Returns:
         One row a question, in order. A pool's models stand in the order of their mean cost. What a
         call without a recorded cost counts as, `costs.counted_nano` says.
-
-    Raises:
-        TraceFormatError: the traces break the form, or an answer cannot be graded; the line is the
-            position in the sequence.
-        InputError: there are no traces, or they do not have the shape asked for.
     """
     if not traces:
         raise InputError("there are no traces; give a file with at least one question")
@@ -104,11 +95,7 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
 
 
 def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
-    """Return the arrays in the shape asked for; see `assemble`.
-
-    Raises:
-        InputError: they do not have that shape.
-    """
+    """Return the arrays in the shape asked for; see `assemble`."""
     if protocol not in VIEWS:
         raise UnknownNameError("protocol", protocol, VIEWS)
     if protocol == "cascade":
@@ -143,7 +130,9 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     ungraded[at] = [right is None for right in graded]
     cost_nano, largest_cost_nano = np.zeros((2, *shape), dtype=np.int64)
     cost_nano[at], unpriced = counted_nano(flat)
-    largest_cost_nano[at] = [_nano(call.largest_cost_usd) for call in flat]
+    largest_cost_nano[at] = [
+        0 if (usd := call.largest_cost_usd) is None else nano_from_usd(usd) for call in flat
+    ]
     made = np.zeros(shape, dtype=bool)
     made[at] = True
     asked_probability = np.full(shape, np.nan, dtype=np.float32)
@@ -190,10 +179,6 @@ def _places(calls: Sequence[Sequence[Call]], roles: Sequence[str]) -> tuple[IntA
         (i, call.round - 1, column[call.role]) for i, some in enumerate(calls) for call in some
     ]
     return tuple(np.array(places, dtype=np.int64).T)
-
-
-def _nano(usd: float | None) -> int:
-    return 0 if usd is None else nano_from_usd(usd)
 
 
 def _models(calls: Iterable[Call], roles: Sequence[str]) -> tuple[str, ...]:
@@ -246,11 +231,13 @@ def _laid_out(
     return signals
 
 
-def _replies(traces: Sequence[Trace], roles: Sequence[str], horizon: int) -> dict[str, Replies]:
+def _replies(
+    traces: Sequence[Trace], roles: Sequence[str], horizon: int
+) -> dict[str, PolicyReplies]:
     named = sorted({c.role for trace in traces for c in trace.calls if is_reply(c.role)})
     shape = (len(traces), horizon)
     replies = {
-        role: Replies(np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64))
+        role: PolicyReplies(np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64))
         for role in named
     }
     for i, trace in enumerate(traces):

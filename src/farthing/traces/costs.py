@@ -64,9 +64,6 @@ def check_costs(traces: TraceArrays) -> None:
     """Refuse questions of which nobody could say what is saved.
 
     A model that is free has the recorded cost 0; one without any recorded cost is not free.
-
-    Raises:
-        InputError: no call has a cost, or none of one role's; or all costs are 0.
     """
     if _nothing_priced(traces):
         problem = "no call of these traces has a cost, so nothing is known of savings"

@@ -64,7 +64,7 @@ class Eligibility:
 
     def asked_of(self, models: ModelSet, reference: str | None) -> AskedOf | None:
         """Say which of the recorded questions a proof on a set is about; None: all of them."""
-        if not is_pool(self.traces) or (self.missing is None and self._all(models)):
+        if not is_pool(self.traces) or (self.missing is None and len(models.rows) == self.recorded):
             return None
         names = (reference or "",) if self.missing == "worst" else models.roles
         weights = draw_weights(self.of(models).take(models.rows))
@@ -75,9 +75,6 @@ class Eligibility:
             missing=self.missing,
             weighted=weights is not None,
         )
-
-    def _all(self, models: ModelSet) -> bool:
-        return len(models.rows) == self.recorded
 
     def notes(self) -> tuple[str, ...]:
         """Say who is left out, and what is taken of the calls that are missing."""
@@ -112,11 +109,6 @@ def eligible(
             often begins the first set.
         missing: what to take of calls that were not made; None: what the traces say.
         proving: whether anything is to be proved on them; who only trains may be unlike others.
-
-    Raises:
-        UnknownNameError: no role has the reference's name.
-        InputError: an earlier reply decided who was asked, or no question was asked of the
-            reference and another model.
 
     >>> from farthing.traces.assemble import assemble
     >>> from farthing.traces.base import Call, Trace
@@ -157,10 +149,6 @@ def asked_all(
 
     Returns:
         The questions, and which of the recorded ones they are; None: all of them.
-
-    Raises:
-        UnknownNameError: one of the models is no role of the traces.
-        InputError: an earlier reply decided who was asked, or no question was asked of all.
     """
     if not is_pool(traces):
         return traces, None
@@ -232,11 +220,7 @@ def alike(pool: TraceArrays, rows: IntArray) -> IntArray:
 
 
 def check_alike(pool: TraceArrays) -> None:
-    """Refuse questions that were drawn with different probabilities, where nothing can weigh them.
-
-    Raises:
-        InputError: they were.
-    """
+    """Refuse questions drawn with different probabilities, where nothing can weigh them."""
     if draw_weights(pool) is not None:
         raise InputError(
             "these questions were drawn with different probabilities (`asked_probability`), which "
@@ -246,11 +230,7 @@ def check_alike(pool: TraceArrays) -> None:
 
 
 def only(traces: TraceArrays, roles: Sequence[str]) -> TraceArrays:
-    """Return a pool with these models alone, in the order of its own.
-
-    Raises:
-        UnknownNameError: one of them is no role of the pool.
-    """
+    """Return a pool with these models alone, in the order of its own."""
     for role in roles:
         if role not in traces.roles:
             raise UnknownNameError("role", role, traces.roles)
@@ -263,9 +243,6 @@ def _why(traces: TraceArrays, whole: BoolArray, missing: Missing | None) -> Miss
 
     A lot is said to have decided where each question that lacks calls says so, or where each call
     of a model that some questions lack was made with a known probability.
-
-    Raises:
-        InputError: an earlier reply decided.
     """
     lacking = ~traces.made[:, 0].all(axis=1) & whole
     reason = traces.missing_because[lacking]

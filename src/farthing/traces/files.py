@@ -1,29 +1,36 @@
-"""Read and write traces, whatever the form: its name's suffix says which."""
+"""Files of traces: in our own form, which the suffix says, or as another tool recorded them.
 
-from collections.abc import Iterable
+Of several files the calls of a question come together.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec import structs
 
 from farthing.errors import InputError
-from farthing.traces import assemble, jsonl, parquet
+from farthing.traces import jsonl, parquet
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.base import Trace
-from farthing.traces.store import Store
+from farthing.traces.assemble import assemble, load
+from farthing.traces.base import Call, Trace
+from farthing.traces.copies import repetition
+from farthing.traces.importers.missing_fields import ALONE
+from farthing.traces.importers.read import check, foreign, read_foreign
+from farthing.traces.importers.row import shown
+from farthing.traces.importers.source import Source
+from farthing.traces.jsonl import LINES
+from farthing.traces.store import STORES, Store
+from farthing.traces.trace_kind import Checker, shape_of
 
-STORES = (".db", ".sqlite")
-LINES = (".jsonl", ".jsonl.gz")
 PARQUET = ".parquet"
 
 
 def read_arrays(path: Path) -> TraceArrays:
-    """Read a trace file or a store into arrays.
-
-    Raises:
-        TraceFormatError: the file breaks the form.
-        InputError: the suffix says nothing, or there is no such store.
-    """
+    """Read a trace file or a store into arrays."""
     if path.suffix in STORES:
-        return assemble.assemble(read_records(path))
-    return assemble.load(path)
+        return assemble(read_records(path))
+    return load(path)
 
 
 def read_records(path: Path) -> list[Trace]:
@@ -38,18 +45,141 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
     """Write records in the form that the suffix names."""
     check_suffix(path)
     if path.suffix == PARQUET:
-        parquet.write_parquet(path, assemble.assemble(list(traces)))
+        parquet.write_parquet(path, assemble(list(traces)))
     else:
         jsonl.write_traces(path, traces)
 
 
 def check_suffix(path: Path, *others: str) -> None:
-    """Refuse a name that says nothing about the form; `others` may be written here as well.
-
-    Raises:
-        InputError: the suffix is none of the known ones.
-    """
+    """Refuse a name that says nothing about the form; `others` may be written here as well."""
     known = (*others, *LINES, PARQUET)
     if not path.name.endswith(known):
         names = f"{', '.join(known[:-1])} or {known[-1]}"
         raise InputError(f"{path}: cannot tell its form; name it {names}")
+
+
+def form_of(path: Path) -> str | None:
+    """Return the format of another tool's file; None for traces.
+
+    What cannot be read is taken for traces, whose reader says what is wrong with it.
+    """
+    try:
+        named_wrongly = path.suffix == PARQUET and Source(path).kind != "parquet"
+    except InputError:
+        named_wrongly = True
+    return None if path.is_dir() or named_wrongly else foreign(path)
+
+
+def read_all(paths: Sequence[Path]) -> tuple[TraceArrays, list[str]]:
+    """Read one file or several, joined by question, with a line for each thing that they lack."""
+    path, *others = paths
+    if not others and not path.name.endswith((*LINES, *STORES)) and form_of(path) is None:
+        arrays = read_arrays(path)
+        return arrays, list(filter(None, [repetition(arrays)]))
+    records, notes = read_all_records(paths)
+    arrays = assemble(records)
+    return arrays, [*notes, *filter(None, [repetition(arrays, records)])]
+
+
+def read_all_records(paths: Sequence[Path]) -> tuple[list[Trace], list[str]]:
+    """Read one file or several into records, joined by question; raises as `read_all`."""
+    if len(paths) == 1:
+        return read_any_records(paths[0])
+    files: dict[str, list[Trace]] = {}
+    notes: dict[str, None] = {}
+    for path in paths:
+        if path.suffix == PARQUET and form_of(path) is None:
+            raise InputError(
+                f"{path}: holds arrays, whose calls cannot be joined with those of another file; "
+                "give the traces that it was made from, or it alone"
+            )
+        if str(path) in files:
+            raise InputError(f"{path}: is given twice; give each file once")
+        files[str(path)], said = read_any_records(path)
+        if not files[str(path)]:
+            raise InputError(f"{path}: holds no traces; leave it out")
+        notes |= dict.fromkeys(note for note in said if note != ALONE)
+    return join(files), list(notes)
+
+
+def read_any_records(path: Path) -> tuple[list[Trace], list[str]]:
+    """Read a file into records, with a line for each thing that it lacks; raises as `read_all`."""
+    form = form_of(path)
+    if form is None:
+        return read_records(path), []
+    imported = read_foreign([path], form)
+    check(imported, Checker())
+    return imported.traces, imported.notes
+
+
+ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options")
+"""What a file may leave unsaid of a question, and two must not say otherwise."""
+
+
+def join(files: Mapping[str, Sequence[Trace]]) -> list[Trace]:
+    """Return the questions of several files, in the order in which they are first met.
+
+    A question that stands in two files has the calls of both. A call that stands in both, word for
+    word, is one call. What a file does not say of a question another may.
+
+    Args:
+        files: name to traces, at least one in each; ids are unique within a file.
+
+    >>> small, large = (Call(round=1, role=role, answer="4") for role in ("small", "large"))
+    >>> one, two = Trace(id="q", calls=[small]), Trace(id="q", question="2 + 2?", calls=[large])
+    >>> (trace,) = join({"small.jsonl": [one], "large.jsonl": [two]})
+    >>> trace.question, [call.role for call in trace.calls]
+    ('2 + 2?', ['small', 'large'])
+    """
+    shapes = [(name, traces[0].id, shape_of(traces[0])) for name, traces in files.items()]
+    first, *others = shapes
+    for name, question, shape in others:
+        if shape != first[2]:
+            raise InputError(
+                f"question '{first[1]}' of {first[0]} and '{question}' of {name}: calls have the "
+                f"shapes '{first[2]}' and '{shape}'; give files of one shape"
+            )
+    joined: dict[str, Trace] = {}
+    whence: dict[str, str] = {}
+    for name, traces in files.items():
+        for trace in traces:
+            before = joined.get(trace.id)
+            both = f"question '{trace.id}' of {whence.setdefault(trace.id, name)} and {name}"
+            joined[trace.id] = trace if before is None else _merged(before, trace, both)
+    return list(joined.values())
+
+
+def _merged(ours: Trace, theirs: Trace, both: str) -> Trace:
+    """Return one question of two files, which `both` names."""
+    for field in (*ABOUT, "task"):
+        mine, other = getattr(ours, field), getattr(theirs, field)
+        if mine and other and mine != other:
+            raise _contradiction(both, field, mine, other)
+    known = {field: getattr(ours, field) or getattr(theirs, field) for field in ABOUT}
+    return structs.replace(
+        ours,
+        calls=_calls(ours.calls, theirs.calls, both),
+        independent=ours.independent and theirs.independent,
+        truncated=ours.truncated or theirs.truncated,
+        parameters=ours.parameters if ours.parameters == theirs.parameters else None,
+        missing_because=ours.missing_because or theirs.missing_because,
+        requests=max(ours.requests, theirs.requests),
+        **known,
+    )
+
+
+def _calls(ours: Iterable[Call], theirs: Iterable[Call], both: str) -> list[Call]:
+    calls = {(call.round, call.role): call for call in ours}
+    for call in theirs:
+        before = calls.setdefault((call.round, call.role), call)
+        for field in Call.__struct_fields__:
+            mine, other = getattr(before, field), getattr(call, field)
+            if mine != other:
+                where = f"{field} of the call of {call.role} in round {call.round}"
+                raise _contradiction(both, where, mine, other)
+    return list(calls.values())
+
+
+def _contradiction(both: str, field: str, ours: Any, theirs: Any) -> InputError:
+    said = f"{field} is {shown(ours)} in the one and {shown(theirs)} in the other"
+    return InputError(f"{both}: {said}; leave one out, or mend it")

@@ -1,4 +1,4 @@
-"""The fingerprint of traces: one hash of everything that their arrays hold."""
+"""Fingerprints: of traces as a whole, and of each question, to tell later what was used before."""
 
 import hashlib
 import json
@@ -71,3 +71,41 @@ def _unsaid(traces: TraceArrays) -> BoolArray:
     rounds = np.arange(traces.horizon) < traces.recorded[:, None]
     said = (traces.made == rounds[..., None]).all() or (traces.made == left_a_trace(traces)).all()
     return np.zeros_like(traces.made) if said else traces.made
+
+
+Marks = frozenset[int]
+"""64 bits for each question."""
+
+
+def question_hashes(arrays: TraceArrays) -> Marks:
+    """Return the first 64 bits of the SHA-256 of each question's id, answers and costs.
+
+    The same id with other recorded calls has another mark: it is another trace. Grades do not
+    count: the same question may be graded later, or by another grade.
+
+    >>> import numpy as np
+    >>> from farthing.process.generator.generate import generate
+    >>> from farthing.process.generator.presets import preset
+    >>> config = preset("mmlu-llama2-7b").config
+    >>> seeds = (np.random.default_rng(seed) for seed in (0, 1))
+    >>> one, other = (question_hashes(generate(config, 50, rng)) for rng in seeds)
+    >>> len(one), len(one & other)
+    (50, 0)
+    """
+    return frozenset(_each(arrays))
+
+
+def seen_before(arrays: TraceArrays, known: Marks) -> BoolArray:
+    """Return which questions have one of these marks, [n]."""
+    return np.array([mark in known for mark in _each(arrays)], dtype=bool)
+
+
+def _each(arrays: TraceArrays) -> list[int]:
+    columns = (arrays.answer, arrays.cost_nano)
+    rows = np.stack([column.astype("<i8") for column in columns], axis=1)  # [n, 2, T, L]
+    marks = []
+    for name, recorded in zip(arrays.ids.tolist(), rows, strict=True):
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass") + b"\0")
+        digest.update(recorded.tobytes())
+        marks.append(int.from_bytes(digest.digest()[:8], "little"))
+    return marks

@@ -16,11 +16,13 @@ from typing import Any, BinaryIO, NoReturn
 import msgspec
 
 from farthing.errors import TraceFormatError
-from farthing.traces.atomic_file import replacing
+from farthing.traces.atomic import replacing
 from farthing.traces.base import Call, Trace
-from farthing.traces.error_text import near, plain
+from farthing.traces.schema import near, plain
 from farthing.traces.trace_kind import Checker, shape_of
 
+LINES = (".jsonl", ".jsonl.gz")
+"""How names of such files end."""
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}
 _WHERE = re.compile(r"(.*) - at `\$\.?(.*)`$", re.DOTALL)
@@ -40,11 +42,7 @@ class _WrongError(Exception):
 
 
 def read_traces(path: str | Path) -> list[Trace]:
-    """Read a whole file of traces, `.jsonl` or `.jsonl.gz`.
-
-    Raises:
-        TraceFormatError: the file breaks the form; nothing of it is returned.
-    """
+    """Read a whole file of traces, `.jsonl` or `.jsonl.gz`."""
     return list(iter_traces(path))
 
 
@@ -57,9 +55,6 @@ def iter_traces(path: str | Path, checker: Checker | None = None) -> Iterator[Tr
     Args:
         path: the file.
         checker: knows of traces that these are to stand beside (`Checker.after`).
-
-    Raises:
-        TraceFormatError: the file breaks the form.
     """
     name, checker, line = str(path), checker or Checker(), 0
     for line, raw in _lines(name):
@@ -72,10 +67,6 @@ def write_traces(path: str | Path, traces: Iterable[Trace]) -> None:
     """Write traces, gzipped if the name ends in `.gz`; the same traces give the same bytes.
 
     Every line is read back before it is kept, so what was written can be read and is the same.
-
-    Raises:
-        TraceFormatError: a trace breaks the form; a file that was there before is left as it was.
-        InputError: the file cannot be written.
     """
     name, checker, line = str(path), Checker(), 0
     with replacing(path) as unfinished, unfinished.open("wb") as raw, _packed(name, raw) as file:
@@ -101,11 +92,7 @@ def encode(trace: Trace) -> bytes:
 
 
 def decode(raw: bytes, file: str = "record", line: int = 1) -> Trace:
-    """Read one line of the interchange form by itself.
-
-    Raises:
-        TraceFormatError: the line breaks the form; `file` and `line` say where it is from.
-    """
+    """Read one line of the interchange form by itself."""
     return _checked(file, line, raw, Checker())
 
 
@@ -126,7 +113,7 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, numbered from 1."""
     line = 0
     try:
-        with _open(name) as file:
+        with gzip.open(name, "rb") if name.endswith(".gz") else Path(name).open("rb") as file:
             for line, raw in enumerate(file, start=1):
                 text = raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw
                 if text.strip():
@@ -137,10 +124,6 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
     except OSError as error:
         problem = f"cannot be read ({error.strerror}); check the path"
         raise TraceFormatError(name, line + 1, "file", problem) from error
-
-
-def _open(name: str) -> BinaryIO | gzip.GzipFile:
-    return gzip.open(name, "rb") if name.endswith(".gz") else Path(name).open("rb")
 
 
 def _packed(name: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile:

@@ -1,11 +1,29 @@
-"""Where a policy comes from: the traces that it was trained on, and so where it may be used."""
+"""Where a policy comes from: the traces it was trained on, and what their calls were sent.
+
+A log says it question by question: the system prompt, what was said before, the parameters. Where
+all questions say the same, that is what every call was sent; what one does not say is unknown.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from farthing.traces.arrays import NO_ANSWER, RIGHT, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, RIGHT, QuestionContext, TraceArrays
+from farthing.traces.base import Trace
+from farthing.traces.parameters import BY_ROLE, SEVERAL, Setting
 from farthing.traces.pool import cascade, in_order, is_pool
-from farthing.traces.system import System
+from farthing.traces.system import (
+    ALONE,
+    LOGGED,
+    UNSAID,
+    RoleSetup,
+    SentRequest,
+    System,
+    fingerprint,
+    prompt_mark,
+)
 from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES
 
 
@@ -71,9 +89,7 @@ def as_asked(traces: TraceArrays, origin: Origin) -> TraceArrays:
     """
     if not is_pool(traces):
         return traces
-    named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
-    ours = list(traces.roles) if origin.is_pool else named
-    theirs = origin.roles if origin.is_pool else origin.models[0].split(" -> ")
+    ours, theirs = _names(traces, origin)
     known = set(theirs) <= set(ours) and len(set(ours)) == len(ours)
     places = [ours.index(name) for name in theirs] if known else None
     if not origin.is_pool:
@@ -81,13 +97,19 @@ def as_asked(traces: TraceArrays, origin: Origin) -> TraceArrays:
     return traces if places is None else in_order(traces, places)
 
 
+def _names(traces: TraceArrays, origin: Origin) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what an origin calls the models of a pool, and those that it knows, in its order."""
+    if origin.is_pool:
+        return traces.roles, origin.roles
+    named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
+    return named, origin.models[0].split(" -> ")
+
+
 def roles_asked(traces: TraceArrays, origin: Origin) -> tuple[str, ...]:
     """Return the roles of a pool that a policy of some origin may ask; all, if it is another's."""
     if not is_pool(traces):
         return traces.roles
-    named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
-    ours = list(traces.roles) if origin.is_pool else named
-    theirs = origin.roles if origin.is_pool else origin.models[0].split(" -> ")
+    ours, theirs = _names(traces, origin)
     found = tuple(role for role, name in zip(traces.roles, ours, strict=True) if name in theirs)
     return found if len(found) == len(theirs) else traces.roles
 
@@ -118,3 +140,120 @@ def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = Non
         system=system,
         grade=traces.grade,
     )
+
+
+FEW = 8
+"""Of more system prompts than these, so many fingerprints are kept."""
+_NONE = prompt_mark("")
+
+
+def context_of(trace: Trace) -> QuestionContext:
+    """Return what a question was asked with.
+
+    >>> from farthing.traces.base import Call
+    >>> context_of(Trace(id="q", calls=[Call(round=1, role="m")], parameters='{"top_p": 0.5}'))
+    QuestionContext(system=None, history=None, parameters='{"top_p": 0.5}')
+    """
+    system, history = (
+        None if text is None else prompt_mark(text) for text in (trace.system_prompt, trace.history)
+    )
+    return QuestionContext(system, history, trace.parameters)
+
+
+def recorded_system(arrays: TraceArrays) -> System | None:
+    """Return what the calls of a recorded pool were sent, by role; None where nothing says it."""
+    used = [arrays.contexts[place] for place in np.unique(arrays.context).tolist() if place >= 0]
+    said = [any(part is not None for part in one) for one in used]
+    if not is_pool(arrays) or not any(said):
+        return None
+    if (arrays.context < 0).any():
+        used.append(QuestionContext(None, None, None))
+    lasting = len(arrays) > 1
+    return {
+        role: RoleSetup(
+            model=arrays.models[at],
+            kind=LOGGED,
+            agent={},
+            prompts={},
+            sent=SentRequest(
+                system=_systems(used),
+                around=_around(used) if lasting else None,
+                parameters=_merged([_parameters(one.parameters, role) for one in used]),
+                longest=longest(arrays, at),
+            ),
+        )
+        for at, role in enumerate(arrays.roles)
+    }
+
+
+def with_longest(system: System, arrays: TraceArrays) -> System:
+    """Return a system that says of single calls how long their recorded replies were at most."""
+    found = dict(system)
+    for role, part in system.items():
+        if part.sent is not None and part.sent.longest is None and role in arrays.roles:
+            sent = msgspec.structs.replace(
+                part.sent, longest=longest(arrays, arrays.roles.index(role))
+            )
+            found[role] = msgspec.structs.replace(part, sent=sent)
+    return found
+
+
+def longest(arrays: TraceArrays, at: int) -> int | None:
+    """Return the most output tokens of a role's replies; None where one is not known."""
+    tokens = arrays.signals.get("output_tokens")
+    answered = arrays.made[..., at] & (arrays.answer[..., at] >= 0)
+    if tokens is None or not answered.any():
+        return None
+    most = tokens[..., at][answered].max()
+    return None if np.isnan(most) else int(most)
+
+
+def _systems(used: Sequence[QuestionContext]) -> tuple[str, ...] | None:
+    """Return the system prompts; those that are known count, even where others are not."""
+    known = sorted({one.system for one in used if one.system is not None})[:FEW]
+    unsaid = [UNSAID] if any(one.system is None for one in used) else []
+    return tuple(known + unsaid) if known else None
+
+
+def _around(used: Iterable[QuestionContext]) -> str | None:
+    """Return what stood around every question alike: examples, as turns before it.
+
+    Turns that are not the same for all are the questions' own.
+    """
+    before = {one.history for one in used}
+    if None in before:
+        return None
+    return ALONE if before == {_NONE} or len(before) > 1 else before.pop()
+
+
+def _parameters(text: str | None, role: str) -> dict[str, Setting] | None:
+    """Return the parameters of a role's calls; None where they are not known, or a digest alone."""
+    if text is None:
+        return None
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return None
+    if isinstance(found, dict) and isinstance(by_role := found.get(BY_ROLE), dict):
+        found = by_role.get(role)
+    return _flat(found) if isinstance(found, dict) else None
+
+
+def _flat(found: dict[str, Any]) -> dict[str, Setting]:
+    return {
+        name: fingerprint(value) if isinstance(value, list | dict) else value
+        for name, value in found.items()
+    }
+
+
+def _merged(found: Sequence[dict[str, Setting] | None]) -> dict[str, Setting] | None:
+    """Return the one value of each parameter; what some do not know nobody knows."""
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    merged: dict[str, Setting] = {}
+    for name in sorted({name for one in known for name in one}):
+        values = [one.get(name, "as the provider has it") for one in known]
+        unknown = any(value is None for value in values)
+        merged[name] = None if unknown else values[0] if len({*values}) == 1 else SEVERAL
+    return merged

@@ -60,7 +60,11 @@ def parameters_of(said: Mapping[str, Any], *unsaid: str) -> dict[str, Any]:
             found[name] = _plain(value)
     if not found.get("tools"):
         found.pop("tool_choice", None)
-    kept = {name: value for name, value in found.items() if not _as_usual(name, value)}
+    kept = {
+        name: value
+        for name, value in found.items()
+        if value not in _NO_EFFECT and not (name in _USUAL and value == _USUAL[name])
+    }
     return dict(sorted((kept | {name: None for name in unsaid if name not in found}).items()))
 
 
@@ -104,10 +108,6 @@ def _unreached(one: Setting, other: Setting, longest: int | None) -> bool:
     return longest is not None and all(
         isinstance(limit, int | float) and longest < limit for limit in limits
     )
-
-
-def _as_usual(name: str, value: Any) -> bool:
-    return value in _NO_EFFECT or (name in _USUAL and value == _USUAL[name])
 
 
 def _plain(value: Any) -> Any:

@@ -24,19 +24,29 @@ from farthing.traces.arrays import (
     NO_REASON,
     SPLITS,
     WHY_MISSING,
-    Context,
-    Replies,
+    PolicyReplies,
+    QuestionContext,
     TraceArrays,
     left_a_trace,
 )
-from farthing.traces.atomic_file import replacing
+from farthing.traces.atomic import replacing
 
 CHUNK_ROWS = 65_536
-_KEY = b"farthing.traces"
+KEY = b"farthing.traces"
+"""Under it a file of arrays has its header."""
 _VERSION = 4
 """Version 1 lacks the largest costs, version 2 the unknown grades, version 3 which calls were made
 and what was asked."""
 
+_COLUMNS = (
+    ("id", "string", False, 1), ("group", "int32", False, 1), ("split", "int8", False, 1),
+    ("recorded", "int16", False, 1), ("independent", "bool_", False, 1),
+    ("answer", "int16", True, 1), ("correct", "bool_", True, 1), ("cost_nano", "int64", True, 1),
+    ("largest_cost_nano", "int64", True, 2), ("ungraded", "bool_", True, 3),
+    ("made", "bool_", True, 4), ("asked_probability", "float32", True, 4),
+    ("missing_because", "int8", False, 4), ("content", "uint64", False, 4),
+)  # fmt: skip
+"""Name, type, whether it has a value a call or one a question, and since which version."""
 Columns = dict[str, NDArray[Any]]
 """Name to values: [n], [n, T] or [n, T * L], as wide as the file's lists."""
 
@@ -52,20 +62,14 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     signals: tuple[str, ...]
     replies: tuple[str, ...]
     unpriced: dict[str, float] = {}
-    contexts: tuple[Context, ...] = ()
+    contexts: tuple[QuestionContext, ...] = ()
     requests: bool = False
     """Whether some questions stand for more than one request."""
 
 
 def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays]) -> None:
-    """Write trace arrays, whole or in chunks that share roles, models, groups and signals.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        InputError: a chunk differs in these from the first, or there is none, or the file cannot
-            be written.
-    """
-    arrow, parquet = _pyarrow()
+    """Write trace arrays, whole or in chunks that share roles, models, groups and signals."""
+    arrow, parquet = load_pyarrow()
     chunks = iter([arrays] if isinstance(arrays, TraceArrays) else arrays)
     first = next(chunks, None)
     if first is None:
@@ -83,12 +87,7 @@ def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays])
 
 
 def read_parquet(path: str | Path) -> TraceArrays:
-    """Read a whole file that `write_parquet` wrote, exactly as it was but for the texts.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        TraceFormatError: the file is not Parquet or not of traces; the line is the row.
-    """
+    """Read a whole file that `write_parquet` wrote, exactly as it was but for the texts."""
     chunks = list(_chunks(path, CHUNK_ROWS))
     if not chunks:
         raise TraceFormatError(str(path), 1, "file", "is empty; a trace file has a row a question")
@@ -98,29 +97,20 @@ def read_parquet(path: str | Path) -> TraceArrays:
 
 
 def iter_parquet(path: str | Path, rows: int = CHUNK_ROWS) -> Iterator[TraceArrays]:
-    """Read at most so many questions at a time, in memory that does not grow with the file.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        TraceFormatError: the file is not Parquet or not of traces; the line is the row.
-    """
+    """Read at most so many questions at a time, in memory that does not grow with the file."""
     for header, columns in _chunks(path, rows):
         yield _arrays(header, columns)
 
 
 def count_rows(path: str | Path) -> int:
-    """Return how many questions a file holds, without reading them.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        TraceFormatError: the file is not Parquet.
-    """
-    arrow, parquet = _pyarrow()
-    with _readable(arrow, str(path)), parquet.ParquetFile(str(path)) as file:
+    """Return how many questions a file holds, without reading them."""
+    arrow, parquet = load_pyarrow()
+    with readable(arrow, str(path)), parquet.ParquetFile(str(path)) as file:
         return int(file.metadata.num_rows)
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def load_pyarrow() -> tuple[Any, Any]:
+    """Return `pyarrow` and `pyarrow.parquet`."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
@@ -142,34 +132,18 @@ def _header(arrays: TraceArrays) -> _Header:
     )
 
 
-def _layout(header: _Header) -> dict[str, tuple[str, int]]:
-    """Return each column's type and the length of its lists; 1 stands for a plain column."""
+def _layout(header: _Header) -> dict[str, tuple[str, int | None]]:
+    """Return each column's type and the length of its lists; None for one value a question."""
     rounds, calls = header.horizon, header.horizon * len(header.roles)
-    layout = {
-        "id": ("string", 1),
-        "group": ("int32", 1),
-        "split": ("int8", 1),
-        "recorded": ("int16", 1),
-        "independent": ("bool_", 1),
-        "answer": ("int16", calls),
-        "correct": ("bool_", calls),
-        "cost_nano": ("int64", calls),
+    layout: dict[str, tuple[str, int | None]] = {
+        name: (kind, calls if of_calls else None)
+        for name, kind, of_calls, since in _COLUMNS
+        if since <= header.version
     }
-    if header.version > 1:
-        layout["largest_cost_nano"] = ("int64", calls)
-    if header.version > 2:
-        layout["ungraded"] = ("bool_", calls)
-    if header.version > 3:
-        layout |= {
-            "made": ("bool_", calls),
-            "asked_probability": ("float32", calls),
-            "missing_because": ("int8", 1),
-            "content": ("uint64", 1),
-        }
     if header.contexts:
-        layout["context"] = ("int32", 1)
+        layout["context"] = ("int32", None)
     if header.requests:
-        layout["requests"] = ("int64", 1)
+        layout["requests"] = ("int64", None)
     layout |= {f"signal.{name}": ("float32", calls) for name in header.signals}
     for role in header.replies:
         layout[f"reply.{role}.action"] = ("int8", rounds)
@@ -178,47 +152,16 @@ def _layout(header: _Header) -> dict[str, tuple[str, int]]:
 
 
 def _schema(arrow: Any, header: _Header) -> Any:
-    layout = _layout(header).items()
-    listed = (
-        "answer",
-        "correct",
-        "cost_nano",
-        "largest_cost_nano",
-        "ungraded",
-        "made",
-        "asked_probability",
-        "signal.",
-        "reply.",
-    )
-    columns = [
-        (
-            name,
-            arrow.list_(getattr(arrow, kind)(), size)
-            if name.startswith(listed)
-            else getattr(arrow, kind)(),
-        )
-        for name, (kind, size) in layout
-    ]
-    return arrow.schema(columns, metadata={_KEY: msgspec.json.encode(header)})
+    types = {
+        name: getattr(arrow, kind)() if size is None else arrow.list_(getattr(arrow, kind)(), size)
+        for name, (kind, size) in _layout(header).items()
+    }
+    return arrow.schema(types.items(), metadata={KEY: msgspec.json.encode(header)})
 
 
 def _columns(arrays: TraceArrays) -> Columns:
-    columns: Columns = {
-        "id": arrays.ids,
-        "group": arrays.group,
-        "split": arrays.split,
-        "recorded": arrays.recorded,
-        "independent": arrays.independent,
-        "answer": arrays.answer,
-        "correct": arrays.correct,
-        "cost_nano": arrays.cost_nano,
-        "largest_cost_nano": arrays.largest_cost_nano,
-        "ungraded": arrays.ungraded,
-        "made": arrays.made,
-        "asked_probability": arrays.asked_probability,
-        "missing_because": arrays.missing_because,
-        "content": arrays.content,
-    }
+    columns: Columns = {"id": arrays.ids}
+    columns |= {name: getattr(arrays, name) for name, *_ in _COLUMNS if name != "id"}
     if arrays.contexts:
         columns["context"] = arrays.context
     if (arrays.requests > 1).any():
@@ -242,9 +185,9 @@ def _table(arrow: Any, schema: Any, arrays: TraceArrays) -> Any:
 
 
 def _chunks(path: str | Path, rows: int) -> Iterator[tuple[_Header, Columns]]:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = load_pyarrow()
     name, start = str(path), 0
-    with _readable(arrow, name), parquet.ParquetFile(name) as file:
+    with readable(arrow, name), parquet.ParquetFile(name) as file:
         header = _checked_header(arrow, name, file.schema_arrow)
         for batch in file.iter_batches(batch_size=rows):
             columns = _batch_columns(arrow, name, start, batch)
@@ -254,17 +197,18 @@ def _chunks(path: str | Path, rows: int) -> Iterator[tuple[_Header, Columns]]:
 
 
 @contextmanager
-def _readable(arrow: Any, name: str) -> Iterator[None]:
+def readable(arrow: Any, name: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what Arrow raises of a file, and other errors, into one with a remedy."""
     try:
         yield
-    except (OSError, arrow.ArrowException) as error:
+    except (OSError, arrow.ArrowException, *others) as error:
         problem = f"cannot be read as Parquet ({str(error).splitlines()[0]}); check the path"
         raise TraceFormatError(name, 1, "file", problem) from error
 
 
 def _checked_header(arrow: Any, name: str, schema: Any) -> _Header:
     try:
-        header = msgspec.json.decode((schema.metadata or {})[_KEY], type=_Header)
+        header = msgspec.json.decode((schema.metadata or {})[KEY], type=_Header)
     except (KeyError, msgspec.MsgspecError) as error:
         problem = "was not written by `farthing traces export`; import the JSONL form instead"
         raise TraceFormatError(name, 1, "metadata", problem) from error
@@ -322,32 +266,24 @@ def _refuse_impossible(name: str, start: int, header: _Header, columns: Columns)
 
 def _arrays(header: _Header, columns: Columns) -> TraceArrays:
     shape = (len(columns["id"]), header.horizon, len(header.roles))
-    later: dict[str, Any] = {
-        name: columns[name].reshape(shape)
-        for name in ("largest_cost_nano", "ungraded", "made", "asked_probability")
-        if name in columns
+    recorded: dict[str, Any] = {
+        name: columns[name].reshape(shape) if of_calls else columns[name]
+        for name, _, of_calls, since in _COLUMNS
+        if since <= header.version and name != "id"
     }
-    each = ("missing_because", "content", "context", "requests")
-    later |= {name: columns[name] for name in each if name in columns}
+    recorded |= {name: columns[name] for name in ("context", "requests") if name in columns}
     arrays = TraceArrays(
         ids=columns["id"],
         roles=header.roles,
         models=header.models,
-        answer=columns["answer"].reshape(shape),
-        correct=columns["correct"].reshape(shape),
-        cost_nano=columns["cost_nano"].reshape(shape),
         signals={name: columns[f"signal.{name}"].reshape(shape) for name in header.signals},
-        group=columns["group"],
         group_names=header.groups,
         unpriced=header.unpriced,
         contexts=header.contexts,
-        split=columns["split"],
-        recorded=columns["recorded"],
-        independent=columns["independent"],
         replies={
-            role: Replies(columns[f"reply.{role}.action"], columns[f"reply.{role}.cost_nano"])
+            role: PolicyReplies(columns[f"reply.{role}.action"], columns[f"reply.{role}.cost_nano"])
             for role in header.replies
         },
-        **later,
+        **recorded,
     )
-    return arrays if "made" in later else replace(arrays, made=left_a_trace(arrays))
+    return arrays if "made" in recorded else replace(arrays, made=left_a_trace(arrays))

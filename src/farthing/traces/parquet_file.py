@@ -53,9 +53,6 @@ class ChunkedTraces:
             rows: questions that are read at a time.
             report: is told how many were read.
             side_by_side: whether the models of a pool are played in any order, as recorded.
-
-        Raises:
-            TraceFormatError: the file is not Parquet, not of traces, or empty.
         """
         chunks = iter_parquet(path, rows)
         first = next(chunks, None)

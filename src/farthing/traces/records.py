@@ -8,9 +8,8 @@ import msgspec
 
 from farthing.errors import InputError
 from farthing.traces.base import Trace
-from farthing.traces.importers.columns import dollars
-from farthing.traces.importers.row import Place
-from farthing.traces.importers.row import Row as Fields
+from farthing.traces.importers.row import FileRow, RowPlace
+from farthing.traces.importers.table import dollars
 from farthing.traces.jsonl import decode_all
 
 OF_QUESTION = (
@@ -48,11 +47,6 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
             `cost_usd` and whatever else a call may have; `question`, `gold` and the like in any
             row of a question. An amount may be text, as in a table: "$0.0001525".
 
-    Raises:
-        TraceFormatError: a record breaks the form; the message names its place and field.
-        InputError: there is none, or a row names no question, or two rows of a question contradict
-            each other.
-
     >>> rows = [
     ...     {"id": "q1", "model": "small", "answer": "5", "correct": False, "cost_usd": 0.00001},
     ...     {"id": "q1", "model": "large", "answer": "4", "correct": True, "cost_usd": 0.0004},
@@ -63,16 +57,18 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
     rows = _rows(records)
     if not rows:
         raise InputError("there are no records; give at least one question")
-    rows = [_with_amounts(row, Place("records", place)) for place, row in enumerate(rows, start=1)]
+    rows = [
+        _with_amounts(row, RowPlace("records", place)) for place, row in enumerate(rows, start=1)
+    ]
     if not any("calls" in row for row in rows):
         rows = _gathered(rows)
     return list(decode_all("records", map(_encoded, range(1, len(rows) + 1), rows)))
 
 
-def _with_amounts(row: Row, place: Place, path: str = "") -> Row:
+def _with_amounts(row: Row, place: RowPlace, path: str = "") -> Row:
     """Return a row whose costs, and those of its calls, are numbers where they were text."""
     amounts: dict[str, Any] = {
-        name: dollars(Fields({path + name: row[name]}, place), path + name)
+        name: dollars(FileRow({path + name: row[name]}, place), path + name)
         for name in COSTS
         if isinstance(row.get(name), str)
     }

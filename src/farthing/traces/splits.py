@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
 from farthing.traces.arrays import SPLITS, BoolArray, IntArray
-from farthing.traces.copies import Content, Together, agreed_marks
+from farthing.traces.copies import Content, CopyGroups, agreed_marks
 
 SHARES = (60, 20, 20)
 """Percent of the questions to `train`, `calibrate` and `test` where nothing else is said."""
@@ -70,7 +70,7 @@ class Division:
     """Distinct questions to draw from, in ascending order; none of them is in `train`."""
     n_calibrate: int
     n_test: int
-    together: Together
+    together: CopyGroups
     """All complete questions."""
     incomplete: int = 0
     """Questions left out because rounds of them were never recorded."""
@@ -115,11 +115,8 @@ def divide(
         train: how many questions are to train.
         calibrate: how many are to calibrate.
         test: how many are to test.
-
-    Raises:
-        TooFewTracesError: there are fewer complete questions than that, or a part would be empty.
     """
-    together = Together.of(arrays.content, np.flatnonzero(arrays.complete))
+    together = CopyGroups.of(arrays.content, np.flatnonzero(arrays.complete))
     complete = together.distinct
     marked = complete[_marks(arrays)[complete] == SPLITS.index("train")]
     if marked.size:
@@ -157,9 +154,6 @@ def fixed_parts(
 
     It is the file's own where that marks all three parts and no size is asked for; otherwise the
     training part of `divide` and one draw from its rest. The same generator state gives the same.
-
-    Raises:
-        TooFewTracesError: as `divide` does.
     """
     named = named_parts(arrays)
     if named is not None and train is None and calibrate is None and test is None:
@@ -187,7 +181,7 @@ def by_shares(
         copies go where they go.
 
     """
-    split, together = _marks(arrays), Together.of(arrays.content, np.arange(len(arrays)))
+    split, together = _marks(arrays), CopyGroups.of(arrays.content, np.arange(len(arrays)))
     marked = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     if len(shares) == len(SPLITS) and all(part.size for part in marked):
         return marked
@@ -228,7 +222,9 @@ def _marks(arrays: Divisible) -> NDArray[np.int8]:
     return agreed_marks(arrays.split, arrays.content)
 
 
-def _too_few(asked: tuple[int, int, int], together: Together, marked: int, incomplete: int) -> str:
+def _too_few(
+    asked: tuple[int, int, int], together: CopyGroups, marked: int, incomplete: int
+) -> str:
     parts = " and ".join(f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True))
     own = f", {marked:,} of them marked to train" if marked else ""
     left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""

@@ -17,21 +17,27 @@ from typing import Any, Self
 
 import msgspec
 
-from farthing.budgets.atomic import atomic
+from farthing.budgets.ledger import atomic
 from farthing.errors import StoreError
 from farthing.traces.base import Trace
-from farthing.traces.rows import (
+from farthing.traces.store_file import (
     INSERT_CALL,
     INSERT_TRACE,
     SELECT_CALLS,
     SELECT_TRACES,
     call_row,
+    check_exists,
+    explained,
+    to_read,
+    to_write,
     trace_from,
     trace_row,
+    transaction,
 )
-from farthing.traces.store_file import check_exists, explained, to_read, to_write, transaction
 from farthing.traces.system import System
 
+STORES = (".db", ".sqlite")
+"""How names of such files end."""
 BATCH = 500
 """Traces that are written, and held in memory, at a time."""
 
@@ -103,9 +109,6 @@ class Store:
         Args:
             path: the file, or `:memory:` for a store that ends with the block.
             create: whether a file that does not exist is a new store.
-
-        Raises:
-            StoreError: the file is absent, is no trace store, or was written by a newer version.
         """
         if not create:
             check_exists(path)
@@ -115,12 +118,7 @@ class Store:
     @classmethod
     @contextmanager
     def read(cls, path: str | Path) -> Iterator[Self]:
-        """Open a store to read it alone: neither the file nor its folder changes.
-
-        Raises:
-            StoreError: the file is absent, is no trace store, was written by a newer version, or
-                changed while it was read.
-        """
+        """Open a store to read it alone: neither the file nor its folder changes."""
         check_exists(path)
         with to_read(path) as connection:
             yield cls(connection, str(path))
@@ -131,9 +129,6 @@ class Store:
         Args:
             traces: read one after another; if reading fails, nothing is added.
             source: the file that they come from, or another name for their origin.
-
-        Raises:
-            StoreError: a question is in the store already or comes twice, or cannot be stored.
         """
         with explained(self._path), transaction(self._connection):
             log = self._connection.execute(
@@ -148,11 +143,7 @@ class Store:
         return int(position - before)
 
     def append(self, trace: Trace, source: str) -> None:
-        """Add one trace, whole, also within a transaction; what one source appends is one import.
-
-        Raises:
-            StoreError: the question is in the store already, or cannot be stored.
-        """
+        """Add one trace, whole, also in a transaction; what one source appends is one import."""
         with explained(self._path):
             try:
                 with atomic(self._connection):

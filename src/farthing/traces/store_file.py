@@ -1,18 +1,23 @@
-"""The SQLite file of a trace store: how it is told, opened, and brought up to date.
+"""The SQLite file of a trace store: how it is told, opened and brought up to date, and its rows.
 
 A file that is written is in WAL mode: what was committed may still lie beside it, in `FILE-wal`.
 Opening such a file creates files in its folder, even to read it, so that reading takes other ways.
 """
 
+import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from importlib import resources
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from farthing.errors import StoreError
+from farthing.money import nano_from_usd
+from farthing.traces.base import Call, CallError, Trace
 
 APPLICATION_ID = 0x46746867
 """`Fthg` in the file's header: how a trace store is told from any other SQLite file."""
@@ -24,11 +29,7 @@ Stamp = tuple[int, int, bytes]
 
 
 def check_exists(path: str | Path) -> None:
-    """Refuse a store that is not there.
-
-    Raises:
-        StoreError: there is no such file.
-    """
+    """Refuse a store that is not there."""
     if not Path(path).is_file():
         raise StoreError(f"{path}: there is no such store; import traces into it first")
 
@@ -56,9 +57,6 @@ def to_read(path: str | Path) -> Iterator[sqlite3.Connection]:
 
     Where all of it is in the one file, that is read as it is, without locks. Where some of it is
     in the WAL, or an older version wrote it, a copy is read, which may be brought up to date.
-
-    Raises:
-        StoreError: it cannot be read, or changed meanwhile.
     """
     path = Path(path)
     before = _stamp(path)
@@ -112,9 +110,6 @@ def _copied(path: Path, folder: Path) -> Path:
 
     Frames that are appended to the WAL meanwhile do no harm: SQLite leaves out what is not whole.
     A checkpoint does, which writes the file itself, and so does a WAL that begins anew.
-
-    Raises:
-        StoreError: it is written all the time.
     """
     copy = folder / path.name
     for _ in range(COPIES):
@@ -205,3 +200,81 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+_COPIED = (
+    "round", "role", "model", "answer", "correct", "text", "verdict", "confidence", "uncertainty",
+    "input_tokens", "output_tokens", "tool_calls", "latency_s", "cost_usd", "largest_cost_usd",
+    "asked_probability", "f1", "score",
+)  # fmt: skip
+"""Fields of a call that have a column of the same name."""
+_CONTEXT = ("system_prompt", "history", "options", "parameters", "missing_because", "requests")
+"""Fields of a trace that have a column of the same name."""
+_TRACE = ("id", "task", "stratum", "split", "question", "gold", "independent", "truncated")
+_NOT_COPIED = ("error_type", "error_message", "extra")
+_call_values, _context_values = attrgetter(*_COPIED), attrgetter(*_CONTEXT)
+
+
+def _insert(table: str, *columns: str) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+
+
+INSERT_TRACE = _insert("traces", "position", *_TRACE, "import", "system", *_CONTEXT)
+INSERT_CALL = _insert(
+    "calls", *_COPIED, "cost_nano", "largest_cost_nano", *_NOT_COPIED, "trace", "position"
+)
+SELECT_TRACES = f"""
+SELECT position, {", ".join(_TRACE + _CONTEXT)} FROM traces
+WHERE (:task IS NULL OR task = :task) AND (:stratum IS NULL OR stratum = :stratum)
+    AND (:split IS NULL OR split = :split)
+ORDER BY position"""  # noqa: S608
+SELECT_CALLS = f"""
+SELECT {", ".join(_COPIED + _NOT_COPIED)} FROM calls WHERE trace = ? ORDER BY position"""  # noqa: S608
+
+
+def trace_row(position: int, trace: Trace, log: int | None, system: int | None) -> tuple[Any, ...]:
+    """Return what `INSERT_TRACE` takes: of which import the trace is, and what it was made with."""
+    gold = json.dumps(trace.gold, ensure_ascii=False)
+    about = (position, trace.id, trace.task, trace.group, trace.split, trace.question, gold)
+    return (*about, trace.independent, trace.truncated, log, system, *_context_values(trace))
+
+
+def call_row(trace: int, place: int, call: Call) -> tuple[Any, ...]:
+    """Return what `INSERT_CALL` takes; `trace` and `place` are the two halves of the key."""
+    nano = [
+        None if usd is None else nano_from_usd(usd)
+        for usd in (call.cost_usd, call.largest_cost_usd)
+    ]
+    kind, message = (call.error.type, call.error.message) if call.error else (None, None)
+    extra = json.dumps(call.extra, ensure_ascii=False, allow_nan=False) if call.extra else None
+    return (*_call_values(call), *nano, kind, message, extra, trace, place)
+
+
+def trace_from(row: list[Any], calls: Iterable[tuple[Any, ...]]) -> Trace:
+    """Rebuild a trace from its row of `SELECT_TRACES`, less the position, and its calls."""
+    name, task, group, split, question, gold, independent, truncated, *context = row
+    return Trace(
+        id=name,
+        question=question,
+        gold=json.loads(gold),
+        calls=[_call_from(call) for call in calls],
+        task=task,
+        group=group,
+        split=split,
+        independent=bool(independent),
+        truncated=bool(truncated),
+        **dict(zip(_CONTEXT, context, strict=True)),
+    )
+
+
+def _call_from(row: tuple[Any, ...]) -> Call:
+    *values, kind, message, extra = row
+    fields = dict(zip(_COPIED, values, strict=True))
+    for flag in ("correct", "verdict"):
+        fields[flag] = None if fields[flag] is None else bool(fields[flag])
+    return Call(
+        **fields,
+        error=None if kind is None else CallError(kind, message),
+        extra=json.loads(extra) if extra else {},
+    )

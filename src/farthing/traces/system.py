@@ -28,7 +28,7 @@ Message = tuple[str, str]
 """Who speaks, and what is said."""
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a call by itself sends beside its question; None is what nobody knows."""
 
     system: tuple[str, ...] | None = None
@@ -45,7 +45,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Most output tokens of a recorded reply."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RoleSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who answers in one role."""
 
     model: str
@@ -60,12 +60,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What goes with every call to the model, and what is searched; None where nobody knows."""
     price: str | None = None
     """Every figure of the price, in US dollars; None where nobody knows."""
-    sent: Sent | None = None
+    sent: SentRequest | None = None
     """What its call sends, where it makes one by itself; None where that is more than one prompt,
     or nobody knows."""
 
 
-System = dict[str, Part]
+System = dict[str, RoleSetup]
 """Role to who answers in it."""
 
 
@@ -100,7 +100,7 @@ def sent_as(
     reads: Literal["an answer line", "the whole reply"],
     *,
     quoted: bool = False,
-) -> Sent:
+) -> SentRequest:
     """Return what a call sends.
 
     Args:
@@ -111,7 +111,7 @@ def sent_as(
     """
     system = "\n\n".join(text for who, text in messages if who == "system")
     others = [[who, text] for who, text in messages if who != "system"]
-    return Sent(
+    return SentRequest(
         system=(prompt_mark(system),),
         around=fingerprint([others, "quoted"] if quoted else others),
         parameters=dict(parameters),
@@ -126,14 +126,14 @@ ALONE = fingerprint([["user", QUESTION]])
 def unrecorded(system: System | None) -> tuple[str, ...]:
     """Name what nobody knows of how the calls of a system were asked; nothing where all is known.
 
-    >>> sent = Sent(system=("sha256:1",), around=ALONE)
-    >>> part = Part(model="m", kind=LOGGED, agent={}, prompts={}, sent=sent)
+    >>> sent = SentRequest(system=("sha256:1",), around=ALONE)
+    >>> part = RoleSetup(model="m", kind=LOGGED, agent={}, prompts={}, sent=sent)
     >>> unrecorded(None), unrecorded({"m": part})
     (('system prompt', 'parameters'), ('parameters',))
     """
     if not system:
         return ("system prompt", "parameters")
-    sent = [part.sent or Sent() for part in system.values() if part.kind == LOGGED]
+    sent = [part.sent or SentRequest() for part in system.values() if part.kind == LOGGED]
     asked = [one.parameters for one in sent]
     prompts = any(one.system is None or UNSAID in one.system for one in sent)
     found = [
@@ -144,7 +144,7 @@ def unrecorded(system: System | None) -> tuple[str, ...]:
     return tuple(name for name, lacks in found if lacks)
 
 
-def uncompared(theirs: Mapping[str, Part], ours: Mapping[str, Part]) -> bool:
+def uncompared(theirs: Mapping[str, RoleSetup], ours: Mapping[str, RoleSetup]) -> bool:
     """Return whether a log is compared with agents that do not say what they send."""
     return any(
         theirs[role].kind == LOGGED and ours[role].sent is None
@@ -152,11 +152,11 @@ def uncompared(theirs: Mapping[str, Part], ours: Mapping[str, Part]) -> bool:
     )
 
 
-def changes(theirs: Mapping[str, Part], ours: Mapping[str, Part]) -> list[str]:
+def changes(theirs: Mapping[str, RoleSetup], ours: Mapping[str, RoleSetup]) -> list[str]:
     """Name what differs between two systems, in words; what one of them does not know does not.
 
     >>> from msgspec.structs import replace
-    >>> one = Part(model="m", kind="A", agent={"max_tokens": 64}, prompts={"base": "sha256:1"})
+    >>> one = RoleSetup(model="m", kind="A", agent={"max_tokens": 64}, prompts={"base": "sha256:1"})
     >>> other = replace(one, agent={"max_tokens": 32}, prompts={"base": "sha256:2"})
     >>> changes({"base": one}, {"base": other})
     ['max_tokens of base (32 instead of 64)', "the prompt 'base' of base"]
@@ -170,7 +170,7 @@ def changes(theirs: Mapping[str, Part], ours: Mapping[str, Part]) -> list[str]:
     return found
 
 
-def _changed(role: str, theirs: Part, ours: Part) -> Iterator[str]:
+def _changed(role: str, theirs: RoleSetup, ours: RoleSetup) -> Iterator[str]:
     if theirs.kind == ours.kind != LOGGED:
         for name, values in _different(theirs.agent, ours.agent):
             yield f"{name} of {role}{values}"
@@ -186,7 +186,7 @@ def _changed(role: str, theirs: Part, ours: Part) -> Iterator[str]:
         yield from _sold_otherwise(role, theirs, ours)
 
 
-def _sent_otherwise(role: str, theirs: Sent, ours: Sent) -> Iterator[str]:
+def _sent_otherwise(role: str, theirs: SentRequest, ours: SentRequest) -> Iterator[str]:
     """Say what is sent otherwise; what one of them does not know is no difference."""
     before, now = ({*(one.system or ())} - {UNSAID} for one in (theirs, ours))
     n = len(before)
@@ -203,7 +203,7 @@ def _sent_otherwise(role: str, theirs: Sent, ours: Sent) -> Iterator[str]:
             yield f"{name} of {role}{_values(one, other)}"
 
 
-def _sold_otherwise(role: str, theirs: Part, ours: Part) -> Iterator[str]:
+def _sold_otherwise(role: str, theirs: RoleSetup, ours: RoleSetup) -> Iterator[str]:
     if theirs.settings is not None and ours.settings is not None:
         for name, values in _different(theirs.settings, ours.settings):
             yield f"{name} of {role}{values}"

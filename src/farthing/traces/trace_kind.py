@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-from farthing.tasks.base import is_answer
+from farthing import plugins
+from farthing.errors import UnknownNameError
+from farthing.tasks.base import Particular, Task, is_answer
 from farthing.traces.base import Call, Trace
-from farthing.traces.grades.codes import gold_problems
 
 Shape = Literal["paper", "pool", "samples", "controlled"]
 Problem = tuple[str, str]
@@ -212,6 +213,26 @@ def _ungradable(trace: Trace) -> Iterator[Problem]:
     calls = answering(trace)
     if trace.gold and any(call.correct is None and is_answer(call.answer) for call in calls):
         yield from gold_problems(trace)
+
+
+def gold_problems(trace: Trace) -> Iterator[tuple[str, str]]:
+    """Yield (field, problem) where a trace's task cannot grade against its accepted answers.
+
+    >>> calls = [Call(round=1, role="a", answer="4")]
+    >>> print(*gold_problems(Trace(id="q", task="gsm8k", gold=["four"], calls=calls)))
+    ('gold', "is 'four', which the task gsm8k cannot grade against; give an answer of its kind")
+    """
+    try:
+        task: Task = plugins.load("tasks", trace.task)
+    except UnknownNameError as unknown:
+        yield "task", f"{unknown}; name one of these, or give every call its `correct`"
+        return
+    for i, accepted in enumerate(trace.gold):
+        if not is_answer(accepted):
+            yield f"gold[{i}]", "is empty; give the accepted answer or remove it"
+    if isinstance(task, Particular) and not any(map(task.accepts, trace.gold)):
+        problem = f"which the task {trace.task} cannot grade against; give an answer of its kind"
+        yield "gold", f"is {', '.join(map(repr, trace.gold))}, {problem}"
 
 
 def _pool_problems(trace: Trace) -> Iterator[Problem]:

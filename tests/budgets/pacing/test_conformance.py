@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import plugins
-from farthing.budgets.pacing.base import Option, Pacer, State, begin, choose, release, settle
+from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choose, release, settle
 from farthing.errors import InputError
 
 NAMES = plugins.names("pacers")
@@ -124,7 +124,7 @@ def test_never_above_the_budget_on_10000_random_streams(name: str) -> None:
     random_streams(name, 10_000)
 
 
-def after(pacer: Pacer, costs: Sequence[int]) -> State:
+def after(pacer: Pacer, costs: Sequence[int]) -> PacingState:
     state = begin(pacer, BUDGET, REQUESTS)
     for cost in costs:
         option = Option(1.0, cost, cost)
@@ -156,7 +156,7 @@ def test_the_price_falls_where_spending_is_behind(pacer: Pacer) -> None:
     assert pacer.price(behind, 0.4) < pacer.price(ahead, 0.0)
 
 
-def _reserved(state: State, nano: int) -> State:
+def _reserved(state: PacingState, nano: int) -> PacingState:
     return msgspec.structs.replace(state, reserved_nano=state.reserved_nano + nano)
 
 
@@ -164,7 +164,7 @@ def test_a_state_is_small_and_comes_back_from_json(pacer: Pacer) -> None:
     state = after(pacer, [400, 30, 7])
     written = msgspec.json.encode(state)
     assert len(written) < 200
-    assert msgspec.json.decode(written, type=State) == state
+    assert msgspec.json.decode(written, type=PacingState) == state
 
 
 def test_the_same_inputs_give_the_same_choice_and_change_nothing(pacer: Pacer) -> None:
@@ -228,10 +228,10 @@ class Odd:
     def first_price(self) -> float:
         return 0.0
 
-    def price(self, state: State, now: float, /) -> float:
+    def price(self, state: PacingState, now: float, /) -> float:
         return self.at
 
-    def settled(self, state: State, spent_nano: int, now: float, /) -> float:
+    def settled(self, state: PacingState, spent_nano: int, now: float, /) -> float:
         return 0.0
 
 

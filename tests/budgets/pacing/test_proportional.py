@@ -2,21 +2,21 @@
 
 import pytest
 
-from farthing.budgets.pacing.base import Option, State, begin, choose, settle
+from farthing.budgets.pacing.base import Option, PacingState, begin, choose, settle
 from farthing.budgets.pacing.proportional import PROPORTIONAL, Proportional
 
 CHEAP, DEAR = Option(0.5, 50, 50), Option(0.9, 200, 200)
 
 
 def test_the_price_is_its_formula() -> None:
-    state = State(budget_nano=1_000, requests=7, spent_nano=600)
+    state = PacingState(budget_nano=1_000, requests=7, spent_nano=600)
     assert Proportional(3.0).price(state, 0.5) == pytest.approx(3.0 * (0.6 - 0.5) / 0.4)
     assert Proportional(3.0).price(state, 0.6) == 0.0
     assert Proportional(3.0).price(state, 0.9) == 0.0
 
 
 def test_a_budget_that_is_gone_has_a_finite_price() -> None:
-    state = State(budget_nano=1_000, requests=7, spent_nano=1_200, price=0.0)
+    state = PacingState(budget_nano=1_000, requests=7, spent_nano=1_200, price=0.0)
     assert PROPORTIONAL.price(state, 0.5) == pytest.approx(10.0 * 700)
 
 

@@ -26,7 +26,7 @@ from farthing.gateway.recording.traffic import open_traffic
 from farthing.gateway.recording.traffic_rows import cost_of
 from farthing.storage.keys import KeyLimit, Scope, open_keys
 from farthing.storage.ledger.base import Amount
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 from farthing.traces.base import Call, CallError
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def spend(where: str, usd: float, *accounts: str) -> None:
     """Charge accounts."""
 
     async def go() -> None:
-        ledger = await open_accounts(where)
+        ledger = await open_ledger(where)
         amount = Amount(int(usd * 10**9), 1_000, 1)
         hold = await ledger.reserve(["all", *accounts], amount, [], lease_s=60)
         await ledger.settle(hold, amount)

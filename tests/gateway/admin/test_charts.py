@@ -8,12 +8,14 @@ from farthing.gateway.admin.charts import bars, floor_of, scale
 from farthing.gateway.admin.figures import Day
 from farthing.gateway.admin.overview import budget
 from farthing.storage.database import moment
-from farthing.storage.ledger.base import Amount, Balance, Limit
+from farthing.storage.ledger.base import AccountBalance, Amount, Limit
 
 
-def balance(spent: int, gone: float) -> Balance:
+def balance(spent: int, gone: float) -> AccountBalance:
     start = moment(0)
-    return Balance("all", "day", Amount(spent), Amount(0), 0, start, start + timedelta(days=1))
+    return AccountBalance(
+        "all", "day", Amount(spent), Amount(0), 0, start, start + timedelta(days=1)
+    )
 
 
 @pytest.mark.parametrize(

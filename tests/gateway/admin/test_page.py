@@ -23,7 +23,7 @@ from farthing.gateway.admin.rendering import money
 from farthing.gateway.charging import settle
 from farthing.gateway.recording.traffic_rows import cost_of
 from farthing.storage.ledger.base import Amount
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.ledger import open_ledger
 
 
 def test_the_overview_says_what_was_saved(browser: Browser) -> None:
@@ -46,7 +46,7 @@ def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) ->
     assert "Disputed" not in words(browser, "/admin")
 
     async def claim() -> None:
-        ledger = await open_accounts(str(tmp_path / "gateway.db"))
+        ledger = await open_ledger(str(tmp_path / "gateway.db"))
         hold = await ledger.reserve(["all", "model:large"], Amount(900_000, 45), (), lease_s=60)
         await settle(ledger, hold, Amount(12_500_000_900_000, 1_000_000_045))
         await ledger.aclose()

@@ -9,9 +9,8 @@ from pathlib import Path
 from farthing.gateway.admin.login_throttle import Attempts, network_of
 from farthing.gateway.admin.sessions import IDLE, LONGEST, SCHEMA, Session, Sessions
 from farthing.storage.database import open_database
-from farthing.storage.keys import KeyRecord
-from farthing.storage.stored_keys import SCHEMA as KEYS
-from farthing.storage.stored_keys import StoredKeys
+from farthing.storage.keys import SCHEMA as KEYS
+from farthing.storage.keys import KeyRecord, Keys
 
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -33,13 +32,13 @@ class Clock:
         return self.seconds
 
 
-Play = Callable[[Sessions, StoredKeys, KeyRecord, Clock], Awaitable[None]]
+Play = Callable[[Sessions, Keys, KeyRecord, Clock], Awaitable[None]]
 
 
 def playing(where: str, play: Play) -> None:
     async def go() -> None:
         clock = Clock()
-        keys = StoredKeys(await open_database(where, KEYS), clock.date, clock.ticks)
+        keys = Keys(await open_database(where, KEYS), clock.date, clock.ticks)
         database = await open_database(where, SCHEMA)
         key, _ = await keys.make("owner", scopes=["admin"])
         await play(Sessions(database, keys, clock.date), keys, key, clock)
@@ -50,7 +49,7 @@ def playing(where: str, play: Play) -> None:
 
 
 def test_a_session_is_found_by_its_token_alone(where: str) -> None:
-    async def play(sessions: Sessions, _: StoredKeys, key: KeyRecord, __: Clock) -> None:
+    async def play(sessions: Sessions, _: Keys, key: KeyRecord, __: Clock) -> None:
         first, second = await sessions.begin(key), await sessions.begin(key)
         assert first.token != second.token
         assert await sessions.find(first.token) == first
@@ -67,7 +66,7 @@ def test_the_database_has_no_token(tmp_path: Path) -> None:
     file = tmp_path / "farthing.db"
     found: list[Session] = []
 
-    async def play(sessions: Sessions, _: StoredKeys, key: KeyRecord, __: Clock) -> None:
+    async def play(sessions: Sessions, _: Keys, key: KeyRecord, __: Clock) -> None:
         found.append(await sessions.begin(key))
 
     playing(str(file), play)
@@ -80,7 +79,7 @@ def test_the_database_has_no_token(tmp_path: Path) -> None:
 
 
 def test_it_ends_when_nobody_looks_and_after_half_a_day(where: str) -> None:
-    async def play(sessions: Sessions, _: StoredKeys, key: KeyRecord, clock: Clock) -> None:
+    async def play(sessions: Sessions, _: Keys, key: KeyRecord, clock: Clock) -> None:
         idle, used = await sessions.begin(key), await sessions.begin(key)
         step = timedelta(minutes=50)
         for _number in range(int(LONGEST / step)):
@@ -94,7 +93,7 @@ def test_it_ends_when_nobody_looks_and_after_half_a_day(where: str) -> None:
 
 
 def test_a_page_that_asks_by_itself_keeps_no_session_alive(where: str) -> None:
-    async def play(sessions: Sessions, _: StoredKeys, key: KeyRecord, clock: Clock) -> None:
+    async def play(sessions: Sessions, _: Keys, key: KeyRecord, clock: Clock) -> None:
         session = await sessions.begin(key)
         clock.after(IDLE - timedelta(seconds=1))
         assert await sessions.find(session.token, counts=False)
@@ -105,7 +104,7 @@ def test_a_page_that_asks_by_itself_keeps_no_session_alive(where: str) -> None:
 
 
 def test_it_ends_with_its_key(where: str) -> None:
-    async def play(sessions: Sessions, keys: StoredKeys, key: KeyRecord, clock: Clock) -> None:
+    async def play(sessions: Sessions, keys: Keys, key: KeyRecord, clock: Clock) -> None:
         soon, _ = await keys.make("soon", scopes=["read"], expires_at=BEGIN + timedelta(minutes=5))
         revoked, expired = await sessions.begin(key), await sessions.begin(soon)
         assert await sessions.find(expired.token)
@@ -119,7 +118,7 @@ def test_it_ends_with_its_key(where: str) -> None:
 
 
 def test_what_has_ended_is_deleted(where: str) -> None:
-    async def play(sessions: Sessions, _: StoredKeys, key: KeyRecord, clock: Clock) -> None:
+    async def play(sessions: Sessions, _: Keys, key: KeyRecord, clock: Clock) -> None:
         await sessions.begin(key)
         clock.after(IDLE)
         last = await sessions.begin(key)

@@ -18,7 +18,7 @@ from farthing.gateway.monitoring.bundle_path import Place, place_of
 from farthing.gateway.monitoring.evidence import Audits, audited_traces, thin
 from farthing.gateway.monitoring.evidence_window import period_of
 from farthing.storage.database import Step, microseconds, open_database
-from farthing.traces.system import Part
+from farthing.traces.system import RoleSetup
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -66,7 +66,7 @@ def test_only_complete_audits_of_the_mode_and_the_period_are_taken(
 
 
 def test_audits_of_other_models_prompts_or_prices_are_left_out(where: str, place: Place) -> None:
-    part = Part(model="small-2026", kind="ChatAgent", agent={}, prompts={})
+    part = RoleSetup(model="small-2026", kind="ChatAgent", agent={}, prompts={})
     old, new = {"small": part}, {"small": structs.replace(part, price="dearer")}
     new["small"] = structs.replace(part, prompts={"system": "sha256:1"})
     before = [replace(one, system=old) for one in live(40, NOW, audit=1.0)]

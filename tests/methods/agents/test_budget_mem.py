@@ -7,20 +7,25 @@ import numpy as np
 import pytest
 
 from farthing.errors import BudgetError, InputError
-from farthing.methods.agents.budget_mem.learner import Learner, fit_family, worth
-from farthing.methods.agents.budget_mem.memory import Memory, line_of
-from farthing.methods.agents.budget_mem.modules import MODULES, largest_nano, least_nano, run
+from farthing.methods.agents.budget_mem.learner import CostScale, RouterLearner, fit_family, worth
+from farthing.methods.agents.budget_mem.modules import (
+    MODULES,
+    Memory,
+    largest_nano,
+    least_nano,
+    line_of,
+    run,
+)
 from farthing.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixed, Router
-from farthing.methods.agents.budget_mem.scale import CostScale
-from farthing.methods.agents.budget_mem.table import Table, best_fixed, tabulate, tiers_of
+from farthing.methods.agents.budget_mem.table import TierTable, best_fixed, tabulate, tiers_of
 from farthing.methods.base import Silent
 from farthing.studies.memory import World, check_budget, follows, put_together, stands, under
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, linked_facts
-from farthing.tasks.local_search import LocalSearch
+from farthing.tasks.tools import LocalSearch
 from farthing.traces.arrays import FloatArray
 
-SHORT = Learner(updates=60, batch=64, restarts=1)
+SHORT = RouterLearner(updates=60, batch=64, restarts=1)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def world(facts: LinkedFacts) -> World:
 
 
 @pytest.fixture(scope="module")
-def table(facts: LinkedFacts, world: World) -> Table:
+def table(facts: LinkedFacts, world: World) -> TierTable:
     return tabulate(facts.questions, world.search, world.reader, Silent())
 
 
@@ -48,7 +53,7 @@ def drawn(seed: int) -> Router:
 
 
 def test_the_table_is_what_running_all_243_by_hand_gives(
-    facts: LinkedFacts, world: World, table: Table
+    facts: LinkedFacts, world: World, table: TierTable
 ) -> None:
     for row in (0, 1, 2):
         question = facts.questions[row]
@@ -65,7 +70,7 @@ def test_the_table_is_what_running_all_243_by_hand_gives(
 
 
 def test_what_is_played_is_what_the_table_says(
-    facts: LinkedFacts, world: World, table: Table
+    facts: LinkedFacts, world: World, table: TierTable
 ) -> None:
     for seed in range(5):
         router = drawn(seed)
@@ -77,7 +82,7 @@ def test_what_is_played_is_what_the_table_says(
             assert follows(question, got.context) == table.right[row, leaves[row]]
 
 
-def test_questions_take_as_many_links_as_facts(facts: LinkedFacts, table: Table) -> None:
+def test_questions_take_as_many_links_as_facts(facts: LinkedFacts, table: TierTable) -> None:
     groups = np.array([question.group for question in facts.questions])
     links = np.array([tiers_of(leaf)[1] for leaf in range(243)])
     for group, most in (("1 fact", -1), ("2 facts", 0), ("3 facts", 1)):
@@ -87,8 +92,8 @@ def test_questions_take_as_many_links_as_facts(facts: LinkedFacts, table: Table)
 
 
 @pytest.mark.parametrize("weight", [0.8])
-def test_blind_it_learns_the_best_of_the_243(table: Table, weight: float) -> None:
-    learner = Learner()
+def test_blind_it_learns_the_best_of_the_243(table: TierTable, weight: float) -> None:
+    learner = RouterLearner()
     price = learner.scale(table).price(weight)
     rows = np.full(len(table), best_fixed(table, price))
     right, cost = table.means(rows)
@@ -104,19 +109,21 @@ def test_blind_it_learns_the_best_of_the_243(table: Table, weight: float) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weight", [0.0, 0.1, 0.2, 0.4, 1.6])
-def test_blind_it_learns_the_best_of_the_243_at_other_weights(table: Table, weight: float) -> None:
+def test_blind_it_learns_the_best_of_the_243_at_other_weights(
+    table: TierTable, weight: float
+) -> None:
     test_blind_it_learns_the_best_of_the_243(table, weight)
 
 
 @pytest.mark.slow
-def test_seeing_it_is_better_than_any_fixed_choice(table: Table) -> None:
-    learner = Learner()
+def test_seeing_it_is_better_than_any_fixed_choice(table: TierTable) -> None:
+    learner = RouterLearner()
     price = learner.scale(table).price(0.4)
     right, cost = table.means(np.full(len(table), best_fixed(table, price)))
     assert worth(table, learner.fit(table, 0.4), price) > right - price * cost + 0.1
 
 
-def test_cost_never_rises_with_its_weight(table: Table) -> None:
+def test_cost_never_rises_with_its_weight(table: TierTable) -> None:
     family = fit_family(table, weights=(1.6, 0.0, 0.05, 0.4, 0.8), learner=SHORT)
     assert family.weights == (0.0, 0.05, 0.4, 0.8, 1.6)
     assert (np.diff(family.cost_nano) <= 0).all()
@@ -167,7 +174,7 @@ def test_a_batch_never_costs_more_and_leaves_nobody_out(world: World, facts: Lin
     assert "\n" not in str(problem.value)
 
 
-def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: Table) -> None:
+def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: TierTable) -> None:
     family = fit_family(table, weights=(0.0, 0.4), learner=SHORT)
     found = put_together(world, table, family, facts.questions[:10], 800_000)
     assert found.rows[0].cost_nano <= 800_000
@@ -177,7 +184,7 @@ def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: 
     assert put_together(world, table, family, unknown, 800_000).rows[0].right is None
 
 
-def test_the_same_seed_gives_the_same_router(table: Table) -> None:
+def test_the_same_seed_gives_the_same_router(table: TierTable) -> None:
     one, other = (SHORT.fit(table, 0.4) for _ in range(2))
     np.testing.assert_array_equal(one.weights[0], other.weights[0])
 

@@ -5,7 +5,7 @@ import pytest
 
 from farthing import plugins
 from farthing.errors import InputError
-from farthing.methods.agents.base import AgentSystem, Allowance, Step
+from farthing.methods.agents.base import AgentStep, AgentSystem, Allowance
 from farthing.methods.base import SystemCard
 from farthing.methods.cards import system, systems
 
@@ -19,14 +19,14 @@ def agent(request: pytest.FixtureRequest) -> AgentSystem:
     return loaded
 
 
-def drawn(rng: np.random.Generator) -> tuple[dict[str, int], list[Step]]:
+def drawn(rng: np.random.Generator) -> tuple[dict[str, int], list[AgentStep]]:
     """Return budgets and steps, some of which need what has no budget."""
     names = [name for name in RESOURCES if rng.random() < 0.7]
     budget = {name: int(rng.integers(0, 40)) for name in names}
     steps = []
     for k in range(int(rng.integers(1, 5))):
         needs = {name: int(rng.integers(0, 15)) for name in RESOURCES if rng.random() < 0.7}
-        steps.append(Step(f"step {k}", needs))
+        steps.append(AgentStep(f"step {k}", needs))
     return budget, steps
 
 
@@ -71,7 +71,7 @@ def test_more_budget_allows_no_less(agent: AgentSystem) -> None:
 
 def test_without_a_budget_nothing_is_refused_or_told(agent: AgentSystem) -> None:
     free = Allowance.of({})
-    assert agent.allowed(free, [Step("search", {"search": 10**9})]) == (True,)
+    assert agent.allowed(free, [AgentStep("search", {"search": 10**9})]) == (True,)
     assert agent.told(free) == ""
 
 

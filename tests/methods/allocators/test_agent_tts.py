@@ -11,16 +11,16 @@ from farthing.errors import InputError
 from farthing.methods.allocators.agent_tts import (
     AGENT_TTS,
     AgentTts,
+    AllocationTrial,
     Objective,
     Space,
-    Trial,
     asking,
     choices,
     even,
     insights,
     prompt,
 )
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.traces.arrays import FloatArray, IntArray
 
 PARTS, MODELS, MOST = 3, 3, 5
@@ -37,7 +37,7 @@ def task(seed: int, parts: int = PARTS) -> tuple[Space, FloatArray]:
     cost = (price * samples).reshape(parts, -1)
     model = np.broadcast_to(np.repeat(np.arange(MODELS), MOST), cost.shape).copy()
     names = tuple(f"{m} x{k}" for m in ("small", "medium", "large") for k in samples)
-    batch = Batch(np.zeros(cost.shape), cost, 2 * cost)
+    batch = ItemBatch(np.zeros(cost.shape), cost, 2 * cost)
     low, high = batch.least_nano, int(cost.max(axis=1).sum())
     budget = int(low + rng.uniform(0.1, 0.5) * (high - low))
     space = Space(
@@ -64,7 +64,9 @@ def optimum(space: Space, objective: Objective) -> float:
     return max(objective(one) for one in every[cost <= space.budget_nano])
 
 
-def by_chance(space: Space, _: Sequence[Trial], rng: np.random.Generator) -> list[tuple[int, ...]]:
+def by_chance(
+    space: Space, _: Sequence[AllocationTrial], rng: np.random.Generator
+) -> list[tuple[int, ...]]:
     """Propose any choice within the budget, all as likely."""
     offered = range(space.batch.value.shape[1])
     while not space.fits(one := tuple(int(k) for k in rng.choice(offered, len(space.batch)))):
@@ -133,7 +135,7 @@ def test_a_budget_for_one_choice_alone_ends_the_search() -> None:
 def test_the_search_goes_on_where_even_shares_pay_for_the_cheapest_alone() -> None:
     """One of two parts can have its dearer option, which no even share pays for."""
     cost = np.array([[1, 2], [1, 2]])
-    space = Space(Batch(np.zeros((2, 2)), cost, cost), 3)
+    space = Space(ItemBatch(np.zeros((2, 2)), cost, cost), 3)
     assert even(space) == [(0, 0)]
     found = AGENT_TTS.maximise(space, lambda choice: float(choice @ [1, 2]))
     assert found.choice.tolist() == [0, 1]
@@ -179,7 +181,11 @@ def test_what_was_tried_first_counts() -> None:
 
 def test_an_llm_is_told_what_was_tried_and_what_that_shows() -> None:
     space, _ = task(6)
-    archive = [Trial((0, 0, 0), 0.2), Trial((0, 1, 0), 0.2), Trial((5, 0, 0), 0.4)]
+    archive = [
+        AllocationTrial((0, 0, 0), 0.2),
+        AllocationTrial((0, 1, 0), 0.2),
+        AllocationTrial((5, 0, 0), 0.4),
+    ]
     said = insights(space, archive)
     assert said == [
         "find: the best trial had medium x1",

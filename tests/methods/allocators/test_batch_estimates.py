@@ -8,7 +8,7 @@ from made_up_pool import COST_NANO, ROLES, pool, ungraded
 
 from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures
-from farthing.methods.allocators.estimates import fit_estimates
+from farthing.methods.allocators.base import fit_estimates
 from farthing.traces.arrays import SPLITS, TraceArrays
 
 SUMS, CAPITALS = "what is the sum of 17 and {}", "which city is the capital of land {}"

@@ -6,7 +6,7 @@ from allocator_batches import models, random_batch, random_budget, saturating, w
 
 from farthing import plugins
 from farthing.errors import InputError
-from farthing.methods.allocators.base import Allocation, Allocator, Batch
+from farthing.methods.allocators.base import Allocation, Allocator, ItemBatch
 from farthing.methods.base import SystemCard
 from farthing.methods.cards import system, systems
 
@@ -19,7 +19,7 @@ def allocator(request: pytest.FixtureRequest) -> Allocator:
     return loaded
 
 
-def check(batch: Batch, budget: int, got: Allocation) -> None:
+def check(batch: ItemBatch, budget: int, got: Allocation) -> None:
     rows = np.arange(len(batch))
     assert got.choice.shape == (len(batch),)
     assert batch.offered[rows, got.choice].all()
@@ -125,12 +125,12 @@ def test_every_card_says_what_it_is() -> None:
 def test_what_is_no_batch_is_refused() -> None:
     cost = np.array([[1, 2]])
     with pytest.raises(InputError, match="0 to 1"):
-        Batch(np.array([[0.5, np.nan]]), cost, cost)
+        ItemBatch(np.array([[0.5, np.nan]]), cost, cost)
     with pytest.raises(InputError, match="no less"):
-        Batch(np.array([[0.5, 0.6]]), cost, cost - 1)
+        ItemBatch(np.array([[0.5, 0.6]]), cost, cost - 1)
     with pytest.raises(InputError, match="one shape"):
-        Batch(np.array([[0.5]]), cost, cost)
+        ItemBatch(np.array([[0.5]]), cost, cost)
     with pytest.raises(InputError, match="item 0 has no option"):
-        Batch(np.array([[0.5, 0.6]]), cost, cost, np.array([[False, False]]))
+        ItemBatch(np.array([[0.5, 0.6]]), cost, cost, np.array([[False, False]]))
     with pytest.raises(InputError, match="no items"):
-        Batch.of([])
+        ItemBatch.of([])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.lagrangian import dynamic_programme, pack
 
 
@@ -37,7 +37,7 @@ def test_worth_of_any_sign_is_maximised() -> None:
         assert worth[np.arange(4), choice].sum() == pytest.approx(max(worths(batch, budget, worth)))
 
 
-def relaxed(batch: Batch, budget: int, *, whole: bool) -> float:
+def relaxed(batch: ItemBatch, budget: int, *, whole: bool) -> float:
     """Return the optimum of HiGHS, with whole options or with parts of them."""
     n, k = batch.value.shape
     one_each = sparse.kron(sparse.eye(n), np.ones((1, k)), format="csr")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from allocator_batches import models
 
-from farthing.methods.allocators.base import Batch
+from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.lagrangian import pack
 from farthing.methods.allocators.rco import (
     RCO,
@@ -86,7 +86,7 @@ def test_items_that_depend_on_each_other_come_near_the_best_of_all_assignments()
         group = rng.integers(0, 3, n)[:, None] == np.arange(3)
         right = np.sort(rng.random((n, k)), axis=1)
         cost = np.sort(rng.integers(1, 1_000, (n, k)), axis=1)
-        batch = Batch(np.zeros((n, k)), cost, cost)
+        batch = ItemBatch(np.zeros((n, k)), cost, cost)
         budget = int((batch.least_nano + cost.max(axis=1).sum()) / 2)
 
         def worth(

@@ -11,17 +11,17 @@ from farthing.errors import InputError
 from farthing.methods.bandits.base import (
     DIMENSIONS,
     Arm,
+    ArmChoice,
     Bandit,
-    Choice,
-    Lesson,
-    Seen,
+    BanditContext,
+    GradedDraw,
     begin,
     choose,
     features_of,
     settle,
 )
 from farthing.methods.bandits.knapsack import KNAPSACK, eta, tsallis
-from farthing.methods.bandits.off_policy import Log, Value, value_of
+from farthing.methods.bandits.off_policy import OffPolicyValue, PropensityLog, value_of
 from farthing.methods.bandits.squarecb import (
     FEWEST,
     SQUARECB,
@@ -33,9 +33,9 @@ from farthing.promises.statistics.binomial import binomial_upper
 from farthing.traces.arrays import FloatArray, IntArray
 
 
-def lesson(features: FloatArray, arm: int, grade: float, arms: int = 2) -> Lesson:
-    seen = Seen(features, np.ones(arms, dtype=bool), np.zeros(arms))
-    return Lesson(seen, arm, np.full(arms, 1 / arms), grade)
+def lesson(features: FloatArray, arm: int, grade: float, arms: int = 2) -> GradedDraw:
+    seen = BanditContext(features, np.ones(arms, dtype=bool), np.zeros(arms))
+    return GradedDraw(seen, arm, np.full(arms, 1 / arms), grade)
 
 
 @pytest.mark.parametrize("each", [50.0, 150.0, 700.0, 1_500.0, 9_000.0])
@@ -64,11 +64,11 @@ def test_losses_are_estimated_without_bias() -> None:
     """Over the draw of the arm, the mean of the estimate is the loss and the toll."""
     chances, grades = np.array([0.7, 0.25, 0.05]), np.array([0.2, 0.9, 0.6])
     toll = np.array([0.01, 0.2, 9.0])
-    seen = Seen(np.ones(1), np.ones(3, dtype=bool), toll)
+    seen = BanditContext(np.ones(1), np.ones(3, dtype=bool), toll)
     for lessons in (20, 70, 1_000):
         start = type(KNAPSACK.begin(3, 1))(np.zeros(3), lessons)
         after = [
-            KNAPSACK.learn(start, Lesson(seen, arm, chances, float(grades[arm]))).loss
+            KNAPSACK.learn(start, GradedDraw(seen, arm, chances, float(grades[arm]))).loss
             for arm in range(3)
         ]
         gaps = np.array([loss - loss[0] for loss in after])
@@ -147,16 +147,18 @@ def test_features_are_few_and_of_one_length() -> None:
     assert features_of("").shape == (DIMENSIONS,)
 
 
-def log_of(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> Log:
+def log_of(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> PropensityLog:
     """The record of a stream of questions of two kinds."""
     return stream(bandit, n, seed, budget)[0]
 
 
-def stream(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> tuple[Log, IntArray]:
+def stream(
+    bandit: Bandit, n: int, seed: int, budget: int = 10**9
+) -> tuple[PropensityLog, IntArray]:
     """Questions of two kinds, on which arms are right with known chances; and their kinds."""
     rng = np.random.default_rng(seed)
     arms = [Arm("a", 10, 10), Arm("b", 50, 50)]
-    session, choices, grades = begin(bandit, arms, budget, n, 2, 0.1), list[Choice](), []
+    session, choices, grades = begin(bandit, arms, budget, n, 2, 0.1), list[ArmChoice](), []
     kinds = (rng.random(n) < 0.5).astype(np.int64)
     for kind in kinds.tolist():
         choice = choose(bandit, session, np.array([1.0, kind]), rng)
@@ -165,7 +167,7 @@ def stream(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> tuple[Log,
         grades.append(float(rng.random() < CHANCE[kind, choice.arm]))
         choices.append(choice)
         session = settle(bandit, choice.session, choice, grades[-1], arms[choice.arm].expected_nano)
-    return Log.of(choices, grades), kinds[: len(choices)]
+    return PropensityLog.of(choices, grades), kinds[: len(choices)]
 
 
 CHANCE = np.array([[0.9, 0.5], [0.3, 0.8]])
@@ -179,7 +181,9 @@ def missed(bandit: Bandit, runs: int, delta: float) -> int:
         log = log_of(bandit, 400, seed)
         wrong = False
         for at in (50, 150, 400):
-            part = Log(*(getattr(log, name)[:at] for name in Log.__dataclass_fields__))
+            part = PropensityLog(
+                *(getattr(log, name)[:at] for name in PropensityLog.__dataclass_fields__)
+            )
             for arm, truth in enumerate(CHANCE.mean(axis=0)):
                 found = value_of(part, arm, delta / 2)
                 wrong |= not found.low <= truth <= found.high
@@ -212,7 +216,7 @@ def test_without_the_weights_a_value_would_be_wrong() -> None:
 
 def test_a_policy_that_reads_the_question_has_a_value_too() -> None:
     log = log_of(KNAPSACK, 2_000, 1)
-    found: Value = value_of(log, np.where(np.arange(len(log.arm)) % 2, 1, 0))
+    found: OffPolicyValue = value_of(log, np.where(np.arange(len(log.arm)) % 2, 1, 0))
     assert found.low < 0.625 < found.high
     assert found.high - found.low < 0.5
 
@@ -249,4 +253,4 @@ def test_the_record_counts_until_the_budget_leaves_an_arm_out() -> None:
 
 def test_no_record_has_no_value() -> None:
     with pytest.raises(InputError, match="nothing was chosen"):
-        Log.of([], [])
+        PropensityLog.of([], [])

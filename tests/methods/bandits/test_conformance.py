@@ -8,11 +8,11 @@ from farthing import plugins
 from farthing.errors import InputError
 from farthing.methods.bandits.base import (
     Arm,
+    ArmChoice,
     Bandit,
-    Choice,
-    Lesson,
-    Seen,
-    Session,
+    BanditContext,
+    BanditSession,
+    GradedDraw,
     begin,
     choose,
     release,
@@ -34,7 +34,7 @@ def bandit(request: pytest.FixtureRequest) -> Bandit:
 
 def played(
     bandit: Bandit, budget: int, n: int, seed: int, floor: float = 0.01
-) -> tuple[Session, list[Choice], list[float]]:
+) -> tuple[BanditSession, list[ArmChoice], list[float]]:
     """Play coins of known chances at costs that scatter up to the largest."""
     rng = np.random.default_rng(seed)
     session, choices, grades = begin(bandit, ARMS, budget, n, 1, floor), [], []
@@ -57,13 +57,15 @@ def test_probabilities_are_such_and_have_a_floor(bandit: Bandit) -> None:
     for at in range(400):
         offered = rng.random(4) < 0.7
         offered[rng.integers(4)] = True
-        seen = Seen(np.array([1.0, *rng.normal(size=2)]), offered, rng.random(4) * rng.choice(9))
+        seen = BanditContext(
+            np.array([1.0, *rng.normal(size=2)]), offered, rng.random(4) * rng.choice(9)
+        )
         found = bandit.propensities(learned, seen)
         assert found.sum() == pytest.approx(1.0, abs=1e-12)
         assert (found[offered] > 0.0).all()
         assert not found[~offered].any()
         arm = int(rng.choice(4, p=found))
-        learned = bandit.learn(learned, Lesson(seen, arm, found, float(at % 2)))
+        learned = bandit.learn(learned, GradedDraw(seen, arm, found, float(at % 2)))
     _, choices, _ = played(bandit, 10**7, 300, 2, floor=0.05)
     for choice in choices:
         assert choice.propensities.min() >= 0.05 - 1e-12

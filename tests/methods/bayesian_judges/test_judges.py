@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from farthing.methods.base import Silent
 from farthing.methods.bayes import posterior
 from farthing.methods.bayesian_judges import (
+    JudgeReplies,
     Judges,
     OpinionsLearner,
     OpinionsPolicy,
-    Replies,
     classes,
     fit_judges,
 )
@@ -42,14 +42,14 @@ def judges(rng: np.random.Generator, answers: int, number: int, levels: int = 2)
     )
 
 
-def drawn(of: Judges, n: int, rng: np.random.Generator) -> tuple[Replies, BoolArray]:
+def drawn(of: Judges, n: int, rng: np.random.Generator) -> tuple[JudgeReplies, BoolArray]:
     """Return replies as the model says they come, and which are right: answer 0 always is."""
     level = rng.choice(len(of.classes), n, p=of.classes)
     right = rng.random((n, len(of.right))) < of.right[:, level].T
     answer = np.where(right, 0, rng.integers(1, int(of.answers), right.shape))
     answer[~right & (rng.random(right.shape) < of.silent)] = NO_ANSWER
     high = np.where(right, of.sure[1, :, 1], of.sure[0, :, 1])
-    return Replies(answer, (rng.random(right.shape) < high).astype(int)), right
+    return JudgeReplies(answer, (rng.random(right.shape) < high).astype(int)), right
 
 
 def chance_of(of: Judges, j: int, reply: tuple[int, int], truth: int, level: int) -> float:
@@ -74,7 +74,9 @@ def slowly(of: Judges, said: dict[int, tuple[int, int]]) -> FloatArray:
     return total
 
 
-def heard(of: Judges, replies: Replies, known: BoolArray, i: int) -> dict[int, tuple[int, int]]:
+def heard(
+    of: Judges, replies: JudgeReplies, known: BoolArray, i: int
+) -> dict[int, tuple[int, int]]:
     every = range(len(of.right))
     return {j: (int(replies.answer[i, j]), int(replies.bins[i, j])) for j in every if known[i, j]}
 
@@ -137,7 +139,7 @@ def test_the_order_of_the_judges_does_not_matter(seed: int) -> None:
         silent=of.silent[order],
         sure=of.sure[:, order],
     )
-    same = Replies(replies.answer[:, order], replies.bins[:, order])
+    same = JudgeReplies(replies.answer[:, order], replies.bins[:, order])
     one, two = of.belief(replies, known), other.belief(same, known[:, order])
     np.testing.assert_allclose(
         np.sort(one.chance, axis=1), np.sort(two.chance, axis=1), rtol=1e-9, atol=1e-12
@@ -176,7 +178,7 @@ def test_probabilities_come_true() -> None:
             assert won[among].mean() == pytest.approx(p[among].mean(), abs=0.04)
 
 
-def recorded(replies: Replies, right: BoolArray, price: FloatArray) -> TraceArrays:
+def recorded(replies: JudgeReplies, right: BoolArray, price: FloatArray) -> TraceArrays:
     n, number = right.shape
     names = tuple(f"j{k}" for k in range(number))
     return TraceArrays(
@@ -277,7 +279,7 @@ def test_evidence_that_is_shared_is_discounted() -> None:
     replies, right = drawn(of, 3_000, rng)
     assert fit_judges(recorded(replies, right, PRICE)).correlation <= 0.1
     again = [0, 0, 0, 0]
-    copied = recorded(Replies(replies.answer[:, again], replies.bins), right[:, again], PRICE)
+    copied = recorded(JudgeReplies(replies.answer[:, again], replies.bins), right[:, again], PRICE)
     found = fit_judges(copied)
     assert found.correlation >= 0.75
     said = found.said(copied)

@@ -13,13 +13,13 @@ from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures
 from farthing.methods.base import SystemCard
 from farthing.methods.cards import system, systems
-from farthing.methods.estimators.base import Estimator, History, Success, log_loss
+from farthing.methods.estimators.base import Estimator, OutcomeHistory, Success, log_loss
 
 NAMES = plugins.names("estimators")
 WORLD = World.drawn(1)
 TRAIN = pool(WORLD, 500, 6, seed=2)
 QUESTIONS = WORLD.questions(60, np.random.default_rng(3))[0]
-NOTHING = History(QuestionFeatures((), ()), np.zeros(0, dtype=bool))
+NOTHING = OutcomeHistory(QuestionFeatures((), ()), np.zeros(0, dtype=bool))
 every_estimator = pytest.mark.parametrize("name", NAMES)
 
 
@@ -29,7 +29,7 @@ def learned(name: str) -> Success:
     return estimator.fit(TRAIN, 0)
 
 
-def history(n: int, seed: int = 4) -> History:
+def history(n: int, seed: int = 4) -> OutcomeHistory:
     return joiner(WORLD, n, np.random.default_rng(seed))[1]
 
 
@@ -73,10 +73,10 @@ def test_an_outcome_that_turns_out_right_speaks_for_its_question(name: str, n: i
         wrong, right = known.right.copy(), known.right.copy()
         wrong[i], right[i] = False, True
         asked = QuestionFeatures(known.asked.text[i : i + 1], known.asked.group[i : i + 1])
-        low = found.success(History(known.asked, wrong), asked)
-        assert found.success(History(known.asked, right), asked) > low
-    bad = found.success(History(known.asked, np.zeros(n, dtype=bool)), QUESTIONS).mean()
-    good = found.success(History(known.asked, np.ones(n, dtype=bool)), QUESTIONS).mean()
+        low = found.success(OutcomeHistory(known.asked, wrong), asked)
+        assert found.success(OutcomeHistory(known.asked, right), asked) > low
+    bad = found.success(OutcomeHistory(known.asked, np.zeros(n, dtype=bool)), QUESTIONS).mean()
+    good = found.success(OutcomeHistory(known.asked, np.ones(n, dtype=bool)), QUESTIONS).mean()
     assert bad < found.success(NOTHING, QUESTIONS).mean() < good
 
 
@@ -116,7 +116,7 @@ def test_an_ungraded_answer_is_no_outcome(name: str) -> None:
     estimator: Estimator = system("estimator", name)
     found = [estimator.fit(traces, 0).success(history(20), QUESTIONS) for traces in (one, other)]
     np.testing.assert_array_equal(found[0], found[1])
-    assert len(History.of(one, 1).right) == len(TRAIN) - unknown.sum()
+    assert len(OutcomeHistory.of(one, 1).right) == len(TRAIN) - unknown.sum()
 
 
 @every_estimator
@@ -135,7 +135,7 @@ def test_what_cannot_be_learned_from_is_one_line(name: str) -> None:
             estimator.fit(traces, 0)
         assert "\n" not in str(problem.value)
     with pytest.raises(InputError, match="60 questions have 2 outcomes"):
-        History(QUESTIONS, np.array([True, False]))
+        OutcomeHistory(QUESTIONS, np.array([True, False]))
 
 
 def test_every_card_says_what_it_is() -> None:

@@ -10,11 +10,11 @@ from scipy.optimize import approx_fprime, minimize
 
 from farthing.features.question import QuestionFeatures
 from farthing.methods.estimators import v0
-from farthing.methods.estimators.base import History
+from farthing.methods.estimators.base import OutcomeHistory
 from farthing.methods.estimators.v0 import (
     Directions,
+    GradedOutcomes,
     ItemResponse,
-    Lesson,
     V0Estimator,
     ability,
     flattened,
@@ -65,8 +65,10 @@ def test_ten_outcomes_on_known_questions_say_more_than_on_new_ones(
         rows = rng.choice(800, 10, replace=False)
         right = rng.random(10) < 1 / (1 + np.exp(-(z[rows] @ true + own[rows])))
         texts = tuple(asked.text[i] for i in rows)
-        known = History(QuestionFeatures(texts, ("",) * 10), right)
-        strange = History(QuestionFeatures(tuple(f"{text} " for text in texts), ("",) * 10), right)
+        known = OutcomeHistory(QuestionFeatures(texts, ("",) * 10), right)
+        strange = OutcomeHistory(
+            QuestionFeatures(tuple(f"{text} " for text in texts), ("",) * 10), right
+        )
         new, coordinates, _ = WORLD.questions(300, rng)
         p = WORLD.truth(true, coordinates)
         lost.append([((found.success(one, new) - p) ** 2).mean() for one in (known, strange)])
@@ -106,7 +108,9 @@ def minus_log_posterior(given: tuple[Any, ...], prior: Directions, at: FloatArra
 
 def test_the_gradient_of_what_is_learned() -> None:
     rng = np.random.default_rng(16)
-    lesson = Lesson(rng.normal(size=(7, 4)), rng.random((7, 3)) < 0.8, rng.random((7, 3)) < 0.5)
+    lesson = GradedOutcomes(
+        rng.normal(size=(7, 4)), rng.random((7, 3)) < 0.8, rng.random((7, 3)) < 0.5
+    )
     shapes: v0.Shapes = (3, 3), (4, 2), (7,)
     at = rng.normal(size=9 + 8 + 7)
 

@@ -10,7 +10,7 @@ import pytest
 from planner_worlds import EndingWorld, Trap
 from scipy.stats import binom, binomtest, chisquare
 
-from farthing.methods.planners.base import Action, Left, Step
+from farthing.methods.planners.base import PricedAction, Remaining, Transition
 from farthing.methods.planners.bavt import ValueTree, chances, rises_needed, steps_needed
 
 VALUES = (0.001, 0.002, 0.004)
@@ -23,13 +23,13 @@ class Planted:
     root_cost: int = 0
     seen: list[str] = field(default_factory=list, compare=False)
 
-    def actions(self, state: str) -> Sequence[Action]:
+    def actions(self, state: str) -> Sequence[PricedAction]:
         cost = 0 if state else self.root_cost
-        return [Action(name, cost, cost) for name in "abc"]
+        return [PricedAction(name, cost, cost) for name in "abc"]
 
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
         self.seen.append(state)
-        return Step(state + "abc"[action], 0 if state else self.root_cost)
+        return Transition(state + "abc"[action], 0 if state else self.root_cost)
 
     def value(self, state: str) -> float:
         return 0.0
@@ -46,7 +46,7 @@ def fourth(budget: int, runs: int) -> list[int]:
     counts: Counter[str] = Counter()
     for i in range(runs):
         planted = Planted(root_cost=100)
-        tree.search(planted, "", Left(budget), np.random.default_rng(i))
+        tree.search(planted, "", Remaining(budget), np.random.default_rng(i))
         if planted.seen[:3] == ["", "", ""]:
             counts[planted.seen[3]] += 1
     assert counts.total() > 0.97 * runs
@@ -72,7 +72,7 @@ def test_with_all_that_is_left_it_is_proportional_and_with_nothing_it_is_the_bes
 def test_a_child_that_gains_too_little_is_not_gone_on_from() -> None:
     tree = ValueTree(critic=gain, drafts=1, root=1.0, least_gain=-0.998, most_steps=40)
     planted = Planted()
-    tree.search(planted, "", Left(0), np.random.default_rng(0))
+    tree.search(planted, "", Remaining(0), np.random.default_rng(0))
     assert {state[:1] for state in planted.seen} == {"", "b", "c"}
 
 
@@ -88,9 +88,9 @@ def test_it_finds_what_is_planted_and_follows_a_critic_that_lies() -> None:
     tree = ValueTree(drafts=1)
     for i in range(20):
         rng = np.random.default_rng(i)
-        assert tree.search(Goal(6), "", Left(600), rng).state.count("r") >= 5
+        assert tree.search(Goal(6), "", Remaining(600), rng).state.count("r") >= 5
     low = [
-        ValueTree(drafts=1).search(Trap(6), "", Left(90), np.random.default_rng(i))
+        ValueTree(drafts=1).search(Trap(6), "", Remaining(90), np.random.default_rng(i))
         for i in range(20)
     ]
     assert all(one.state != "rrrrrr" for one in low)
@@ -101,14 +101,14 @@ def test_an_answer_is_forced_where_none_was_found() -> None:
     for i in range(200):
         rng = np.random.default_rng(i)
         world, budget = EndingWorld(i, depth=8), int(rng.integers(50, 700))
-        found = ValueTree().search(world, (0, 0), Left(budget), rng)
+        found = ValueTree().search(world, (0, 0), Remaining(budget), rng)
         assert found.spent_nano <= budget
         assert found.ends
         assert not world.actions(found.state)
         forced += found.state[1] == -1
         assert found.value <= 1.0
     assert forced > 100
-    broke = ValueTree().search(EndingWorld(1), (0, 0), Left(49), np.random.default_rng(0))
+    broke = ValueTree().search(EndingWorld(1), (0, 0), Remaining(49), np.random.default_rng(0))
     assert not broke.ends
 
 
@@ -119,12 +119,14 @@ class Climb:
     q: float
     top: int
 
-    def actions(self, state: tuple[int, float]) -> Sequence[Action]:
-        return [] if state[0] == self.top else [Action("go", 7, 10)]
+    def actions(self, state: tuple[int, float]) -> Sequence[PricedAction]:
+        return [] if state[0] == self.top else [PricedAction("go", 7, 10)]
 
-    def step(self, state: tuple[int, float], action: int, rng: np.random.Generator) -> Step[Any]:
+    def step(
+        self, state: tuple[int, float], action: int, rng: np.random.Generator
+    ) -> Transition[Any]:
         rise = 1 if rng.random() < self.q else -1
-        return Step((state[0] + rise, float(rng.random())), 10)
+        return Transition((state[0] + rise, float(rng.random())), 10)
 
     def value(self, state: tuple[int, float]) -> float:
         return float(state[0] == self.top)
@@ -140,7 +142,7 @@ def climbs(most_open: int, steps: int, runs: int, climb: Climb) -> int:
     )
     ends = 0
     for i in range(runs):
-        found = tree.search(climb, (0, 0.0), Left(10 * steps), np.random.default_rng([3, i]))
+        found = tree.search(climb, (0, 0.0), Remaining(10 * steps), np.random.default_rng([3, i]))
         assert found.spent_nano <= 10 * steps
         ends += bool(found.ends)
     return ends
@@ -174,14 +176,14 @@ def test_steps_needed_inverts_the_binomial_tail() -> None:
 class Half:
     """Two drafts, worth 0.6 and 0.3 as they are, and an end from anywhere."""
 
-    def actions(self, state: str) -> Sequence[Action]:
-        drafts = [Action("a", 10, 10), Action("b", 10, 10)] if not state else []
-        return [] if state.endswith("!") else [*drafts, Action("end", 5, 5)]
+    def actions(self, state: str) -> Sequence[PricedAction]:
+        drafts = [PricedAction("a", 10, 10), PricedAction("b", 10, 10)] if not state else []
+        return [] if state.endswith("!") else [*drafts, PricedAction("end", 5, 5)]
 
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
         del rng
         done = self.actions(state)[action]
-        return Step(state + ("!" if done.name == "end" else done.name), done.expected_nano)
+        return Transition(state + ("!" if done.name == "end" else done.name), done.expected_nano)
 
     def value(self, state: str) -> float:
         return {"a": 0.6, "b": 0.3}.get(state[:1], 0.0)
@@ -192,6 +194,6 @@ class Half:
 
 def test_the_end_is_forced_from_the_best_node() -> None:
     """25 pay for both drafts and an end: from a, at 0.2 + 0.6, and not from b or the root."""
-    found = ValueTree(drafts=1).search(Half(), "", Left(25), np.random.default_rng(0))
+    found = ValueTree(drafts=1).search(Half(), "", Remaining(25), np.random.default_rng(0))
     assert (found.state, found.path, found.spent_nano) == ("a!", (0, 0), 25)
     assert found.value == pytest.approx(0.8)

@@ -14,10 +14,10 @@ from farthing.methods.cards import system, systems
 from farthing.methods.planners.base import (
     STEP_BY_STEP,
     UNPLANNED,
-    Action,
-    Left,
     Planner,
-    Step,
+    PricedAction,
+    Remaining,
+    Transition,
     play,
     usual,
 )
@@ -60,7 +60,7 @@ def within_the_budget(planner: Planner, instances: int) -> None:
     rng = np.random.default_rng(1)
     for at in range(instances):
         simulator, state = world(at, rng)
-        left = Left(int(rng.integers(0, 2_500)), float(rng.choice([np.inf, 2.0, 15.0])))
+        left = Remaining(int(rng.integers(0, 2_500)), float(rng.choice([np.inf, 2.0, 15.0])))
         done = play(planner, simulator, state, left, rng)
         assert 0 <= done.spent_nano <= left.nano
         assert 0.0 <= done.value <= 1.0
@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_episode(planner: Planner) -> None:
     rng = np.random.default_rng(3)
     for simulator, state in (world(at, rng) for at in range(4)):
         runs = [
-            play(planner, simulator, state, Left(1_500, 20.0), np.random.default_rng(7))
+            play(planner, simulator, state, Remaining(1_500, 20.0), np.random.default_rng(7))
             for _ in range(2)
         ]
         assert runs[0] == runs[1]
@@ -91,35 +91,35 @@ def test_the_same_seed_gives_the_same_episode(planner: Planner) -> None:
 
 def test_where_nothing_can_be_paid_nothing_is_done(planner: Planner) -> None:
     rng = np.random.default_rng(0)
-    assert planner.act(Chain(2, (0.5, 10), (0.9, 20)), 0, Left(9), rng) is None
-    assert planner.act(Chain(2, (0.5, 10), (0.9, 20)), 0, Left(100, -1.0), rng) is None
-    assert planner.act(Chain(2, (0.5, 10), (0.9, 20)), 2, Left(100), rng) is None
+    assert planner.act(Chain(2, (0.5, 10), (0.9, 20)), 0, Remaining(9), rng) is None
+    assert planner.act(Chain(2, (0.5, 10), (0.9, 20)), 0, Remaining(100, -1.0), rng) is None
+    assert planner.act(Chain(2, (0.5, 10), (0.9, 20)), 2, Remaining(100), rng) is None
 
 
 def test_the_only_thing_that_can_be_paid_is_done(planner: Planner) -> None:
     rng = np.random.default_rng(0)
-    assert planner.act(Chain(1, (0.9, 10), (0.95, 20)), 0, Left(19), rng) == 0
+    assert planner.act(Chain(1, (0.9, 10), (0.95, 20)), 0, Remaining(19), rng) == 0
 
 
 def test_nothing_of_the_simulator_changes(planner: Planner) -> None:
     flow = random_workflow(np.random.default_rng(5))
     before = repr(flow.parts)
-    play(planner, flow, flow.begin, Left(500, 50.0), np.random.default_rng(1))
+    play(planner, flow, flow.begin, Remaining(500, 50.0), np.random.default_rng(1))
     assert repr(flow.parts) == before
 
 
 class Slow(Trap):
     """Answers at once, or after a step that takes a second; the last step is worth everything."""
 
-    def actions(self, state: str) -> Sequence[Action]:
-        both = [Action("go on", 10, 10), Action("end", 10, 10)]
+    def actions(self, state: str) -> Sequence[PricedAction]:
+        both = [PricedAction("go on", 10, 10), PricedAction("end", 10, 10)]
         return [] if len(state) == self.depth or state.endswith("e") else both
 
     def ending(self, state: str) -> int:
         return 1
 
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
-        return Step(state + "e", 10) if action else Step(state + "r", 10, 1.0)
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
+        return Transition(state + "e", 10) if action else Transition(state + "r", 10, 1.0)
 
     def score(self, state: str) -> float:
         return 0.1 + 0.1 * state.count("r")
@@ -132,7 +132,7 @@ def test_an_answer_is_forced_in_time_where_going_on_is_late(
 ) -> None:
     for i in range(20):
         world, rng = Slow(), np.random.default_rng(i)
-        found = planner.search(world, "", Left(500, deadline), rng)
+        found = planner.search(world, "", Remaining(500, deadline), rng)
         assert found.ends
         assert found.state.endswith("e")
         assert all(state.count("r") <= deadline for state, _ in found.ends)
@@ -152,42 +152,44 @@ def test_every_card_says_what_it_is() -> None:
 class Greedy:
     """Wants the dearest action, whatever is left."""
 
-    def act(self, simulator: Any, state: Any, left: Left, rng: np.random.Generator) -> int | None:
+    def act(
+        self, simulator: Any, state: Any, left: Remaining, rng: np.random.Generator
+    ) -> int | None:
         return len(simulator.actions(state)) - 1
 
 
 class Liar(Trap):
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
-        return Step(state + "l", self.cost + 1)
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
+        return Transition(state + "l", self.cost + 1)
 
 
 class Giver(Trap):
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
-        return Step(state + "l", -1)
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
+        return Transition(state + "l", -1)
 
 
 class Endless(Trap):
-    def step(self, state: str, action: int, rng: np.random.Generator) -> Step[str]:
-        return Step(state, 0)
+    def step(self, state: str, action: int, rng: np.random.Generator) -> Transition[str]:
+        return Transition(state, 0)
 
 
 def test_what_cannot_be_paid_is_refused_whoever_wants_it() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(BudgetError, match="'care' can cost"):
-        play(Greedy(), Chain(2, (0.5, 10), (0.9, 20)), 0, Left(19), rng)
+        play(Greedy(), Chain(2, (0.5, 10), (0.9, 20)), 0, Remaining(19), rng)
     with pytest.raises(InputError, match="breaks its word"):
-        play(Greedy(), Liar(), "", Left(100), rng)
+        play(Greedy(), Liar(), "", Remaining(100), rng)
     with pytest.raises(InputError, match="gave back"):
-        play(Greedy(), Giver(), "", Left(100), rng)
+        play(Greedy(), Giver(), "", Remaining(100), rng)
     with pytest.raises(InputError, match="has not ended"):
-        play(Greedy(), Endless(), "", Left(100), rng)
+        play(Greedy(), Endless(), "", Remaining(100), rng)
     with pytest.raises(InputError, match="in this order"):
-        Action("a", 2, 1)
+        PricedAction("a", 2, 1)
 
 
 def test_plain_plans_take_the_cheapest_and_the_best_next_score() -> None:
     rng, chain = np.random.default_rng(0), Chain(3, (0.5, 10), (0.9, 20))
-    assert usual(chain, 0, Left(100)) == UNPLANNED.act(chain, 0, Left(100), rng) == 0
-    assert usual(chain, 0, Left(5)) is None
-    assert play(STEP_BY_STEP, Trap(), "", Left(1_000), rng).state == "lllll"
-    assert STEP_BY_STEP.act(Trap(), "", Left(5), rng) is None
+    assert usual(chain, 0, Remaining(100)) == UNPLANNED.act(chain, 0, Remaining(100), rng) == 0
+    assert usual(chain, 0, Remaining(5)) is None
+    assert play(STEP_BY_STEP, Trap(), "", Remaining(1_000), rng).state == "lllll"
+    assert STEP_BY_STEP.act(Trap(), "", Remaining(5), rng) is None

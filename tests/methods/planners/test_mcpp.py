@@ -8,14 +8,14 @@ from planner_worlds import random_workflow
 from workflow_optimum import exact, instances
 
 from farthing.errors import InputError
-from farthing.methods.planners.base import UNPLANNED, Left, Step, play
+from farthing.methods.planners.base import UNPLANNED, Remaining, Transition, play
 from farthing.methods.planners.mcpp import MCPP, Portfolio, executed
 from farthing.methods.simulators.workflow import Workflow
 from farthing.methods.simulators.workflow_batch import _Rows, follow
-from farthing.methods.simulators.workflow_parts import Choice, Part, Progress
+from farthing.methods.simulators.workflow_parts import PartChoice, WorkflowPart, WorkflowState
 
 
-def mean(workflow: Workflow, left: Left, runs: int, planner: Portfolio = MCPP) -> np.ndarray:
+def mean(workflow: Workflow, left: Remaining, runs: int, planner: Portfolio = MCPP) -> np.ndarray:
     return np.array(
         [
             play(planner, workflow, workflow.begin, left, np.random.default_rng([5, i])).value
@@ -44,18 +44,18 @@ def test_it_is_near_the_exact_optimum_and_never_beyond_it() -> None:
 
 
 def test_one_part_that_can_be_tried_once_gets_the_best_choice() -> None:
-    part = Part(
+    part = WorkflowPart(
         "only",
         (
-            Choice("small", 0.5, (10, 10), 1, token_nano=1),
-            Choice("small", 0.5, (10, 10), 3, token_nano=1),
-            Choice("large", 0.8, (10, 10), 1, token_nano=3),
+            PartChoice("small", 0.5, (10, 10), 1, token_nano=1),
+            PartChoice("small", 0.5, (10, 10), 3, token_nano=1),
+            PartChoice("large", 0.8, (10, 10), 1, token_nano=3),
         ),
     )
     flow = Workflow((part,))
     exact_best = {9: 0, 29: 0, 30: 1, 100: 1}  # 0.875 of three beats 0.8
     for nano, wanted in list(exact_best.items())[2:]:
-        left = Left(nano, 0.15)
+        left = Remaining(nano, 0.15)
         chosen = {
             Portfolio(2_000).act(flow, flow.begin, left, np.random.default_rng(i)) for i in range(5)
         }
@@ -70,10 +70,10 @@ def test_more_money_and_more_time_are_not_worse() -> None:
         best = [exact(flow, left.nano, seconds) for seconds in np.arange(0.0, 30.0, 3.0).tolist()]
         assert best == sorted(best)
         for grid in (
-            [Left(left.nano // 2), left, Left(2 * left.nano, left.seconds)],
-            [Left(left.nano, left.seconds / 2), left, Left(left.nano, 2 * left.seconds)],
+            [Remaining(left.nano // 2), left, Remaining(2 * left.nano, left.seconds)],
+            [Remaining(left.nano, left.seconds / 2), left, Remaining(left.nano, 2 * left.seconds)],
         ):
-            grid[0] = Left(grid[0].nano, min(grid[0].seconds, left.seconds))
+            grid[0] = Remaining(grid[0].nano, min(grid[0].seconds, left.seconds))
             got = [mean(flow, one, 25) for one in grid]
             for less, more in pairwise(got):
                 lead = more - less
@@ -97,7 +97,7 @@ def test_executions_as_arrays_are_those_step_by_step() -> None:
     scores: list[float] = []
     for _ in range(12):
         flow = random_workflow(rng)
-        left = Left(int(rng.integers(50, 500)), float(rng.integers(8, 60)))
+        left = Remaining(int(rng.integers(50, 500)), float(rng.integers(8, 60)))
         state = flow.begin
         for _ in range(int(rng.integers(0, 4))):  # somewhere on the way, with parts under way
             at = flow.usual(state, left)
@@ -120,7 +120,7 @@ def test_executions_never_spend_more_than_is_left() -> None:
     rng = np.random.default_rng(9)
     for _ in range(100):
         flow = random_workflow(rng)
-        left = Left(int(rng.integers(0, 300)), 40.0)
+        left = Remaining(int(rng.integers(0, 300)), 40.0)
         rows = _Rows(flow.parts, 50, flow.begin, left)
         shape = 50, len(flow.parts), 2, 2
         while rows.going.any():
@@ -132,21 +132,24 @@ def test_executions_never_spend_more_than_is_left() -> None:
 
 
 def test_all_actions_are_executed_with_the_same_numbers() -> None:
-    choices = (Choice("a", 0.5, (5, 9), token_nano=1), Choice("b", 0.5, (5, 9), token_nano=1))
-    flow = Workflow((Part("only", choices),))
+    choices = (
+        PartChoice("a", 0.5, (5, 9), token_nano=1),
+        PartChoice("b", 0.5, (5, 9), token_nano=1),
+    )
+    flow = Workflow((WorkflowPart("only", choices),))
     both = follow(
-        flow.parts, flow.begin, [(0, 0), (0, 1)], Left(9, 60.0), 500, np.random.default_rng(0)
+        flow.parts, flow.begin, [(0, 0), (0, 1)], Remaining(9, 60.0), 500, np.random.default_rng(0)
     )
     assert (both[0] == both[1]).all()
     assert 0.3 < both.mean() < 0.7
 
 
 def test_what_is_under_way_stays_unknown_and_what_was_not_used_comes_back() -> None:
-    choice = Choice(
+    choice = PartChoice(
         "a", 1.0, (10, 20), 2, input_nano=5, token_nano=3, latency_s=1.0, tokens_per_s=10
     )
     assert (choice.largest_nano, choice.expected_nano) == (130, 100)
-    flow = Workflow((Part("one", (choice,)), Part("two", (choice,), after=(0,))))
+    flow = Workflow((WorkflowPart("one", (choice,)), WorkflowPart("two", (choice,), after=(0,))))
     rng = np.random.default_rng(0)
     begun = flow.step(flow.begin, 0, rng)
     assert begun.cost_nano == 130
@@ -155,32 +158,36 @@ def test_what_is_under_way_stays_unknown_and_what_was_not_used_comes_back() -> N
     assert {one.state.done for one in ended} == {(True, False)}
     assert {130 + one.cost_nano for one in ended} <= set(range(70, 131))
     assert all(2.0 <= one.seconds <= 3.0 for one in ended)  # the first of two right ones
-    late = Progress((False, False), (begun.state.under_way[0].__class__(0, 0, 2.8),))
+    late = WorkflowState((False, False), (begun.state.under_way[0].__class__(0, 0, 2.8),))
     assert all(flow.step(late, 0, rng).seconds <= 0.2 + 1e-9 for _ in range(50))
 
 
 def test_what_is_no_workflow_is_refused() -> None:
-    choice = Choice("a", 0.5, (1, 2))
+    choice = PartChoice("a", 0.5, (1, 2))
     with pytest.raises(InputError, match="no parts"):
         Workflow(())
     with pytest.raises(InputError, match="no model"):
-        Workflow((Part("one", ()),))
+        Workflow((WorkflowPart("one", ()),))
     with pytest.raises(InputError, match="itself or a later part"):
-        Workflow((Part("one", (choice,), after=(0,)),))
+        Workflow((WorkflowPart("one", (choice,), after=(0,)),))
     for wrong in ({"success": 1.5}, {"tokens": (0, 2)}, {"samples": 0}, {"token_nano": -1}):
         with pytest.raises(InputError):
-            Choice(**{"model": "a", "success": 0.5, "tokens": (1, 2)} | wrong)  # type: ignore[arg-type]
+            PartChoice(**{"model": "a", "success": 0.5, "tokens": (1, 2)} | wrong)  # type: ignore[arg-type]
 
 
 def test_a_step_gives_what_is_left() -> None:
-    assert Left(10, 5.0).after(Step("a", -3, 2.0)) == Left(13, 3.0)
+    assert Remaining(10, 5.0).after(Transition("a", -3, 2.0)) == Remaining(13, 3.0)
 
 
 def test_the_shortest_time_is_that_of_the_longest_way() -> None:
     """Two parts side by side, then one more; each by its quickest model."""
-    slow = Choice("slow", 0.5, (100, 300), tokens_per_s=10.0)
-    quick = Choice("quick", 0.5, (100, 300), tokens_per_s=50.0, latency_s=1.0)
-    parts = (Part("a", (slow, quick)), Part("b", (slow,)), Part("c", (quick,), after=(0, 1)))
+    slow = PartChoice("slow", 0.5, (100, 300), tokens_per_s=10.0)
+    quick = PartChoice("quick", 0.5, (100, 300), tokens_per_s=50.0, latency_s=1.0)
+    parts = (
+        WorkflowPart("a", (slow, quick)),
+        WorkflowPart("b", (slow,)),
+        WorkflowPart("c", (quick,), after=(0, 1)),
+    )
     assert Workflow(parts).shortest_s == 10.0 + 3.0
 
 
@@ -196,8 +203,8 @@ def test_the_usual_way_gives_each_part_an_even_share(
     The careful one fits where half of the time is 8 s and half of the money 8. Where neither fits
     it is the fastest that can be paid, and nobody for 1.
     """
-    quick = Choice("quick", 0.5, (2, 2), token_nano=1, tokens_per_s=1.0)
-    careful = Choice("careful", 0.9, (8, 8), token_nano=1, tokens_per_s=1.0)
-    parts = Part("draft", (quick, careful)), Part("check", (quick, careful), (0,))
+    quick = PartChoice("quick", 0.5, (2, 2), token_nano=1, tokens_per_s=1.0)
+    careful = PartChoice("careful", 0.9, (8, 8), token_nano=1, tokens_per_s=1.0)
+    parts = WorkflowPart("draft", (quick, careful)), WorkflowPart("check", (quick, careful), (0,))
     workflow = Workflow(parts)
-    assert workflow.usual(workflow.begin, Left(money, seconds)) == usual
+    assert workflow.usual(workflow.begin, Remaining(money, seconds)) == usual

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from farthing.lm.symbols import encode
-from farthing.methods.planners.base import Left
+from farthing.methods.planners.base import Remaining
 from farthing.methods.planners.bavt import ValueTree
 from farthing.methods.planners.flare import LookAhead
-from farthing.methods.simulators.batched_writer import Together
 from farthing.methods.simulators.reasoning import (
     LINE_TOKENS,
     MOST_LINES,
+    BatchedWriter,
+    DraftText,
     Reasoning,
     Tariff,
-    Written,
     progress,
 )
 
@@ -60,7 +60,7 @@ def test_it_can_end_at_once_from_everywhere_and_must_after_too_many_lines() -> N
     assert ended.state.answer == "4"
     assert ended.cost_nano <= process.actions(process.begin)[-1].largest_nano
     assert not process.actions(ended.state)
-    long = Written(lines=MOST_LINES)
+    long = DraftText(lines=MOST_LINES)
     assert [one.name for one in process.actions(long)] == ["end"]
 
 
@@ -69,7 +69,7 @@ def test_a_search_pays_for_all_that_is_written(budget: int) -> None:
     for planner in (ValueTree(critic=progress), LookAhead()):
         writer = Scripted()
         process = Reasoning(PROMPT, writer)
-        found = planner.search(process, process.begin, Left(budget), np.random.default_rng(1))
+        found = planner.search(process, process.begin, Remaining(budget), np.random.default_rng(1))
         forced = sum(state.ids[-3:-2] == (encode("<answer>")[0],) for state, _ in found.ends)
         assert writer.tokens <= found.spent_nano <= writer.tokens + forced
         assert found.spent_nano <= budget
@@ -78,12 +78,12 @@ def test_a_search_pays_for_all_that_is_written(budget: int) -> None:
 
 def test_the_score_is_that_of_the_least_likely_line() -> None:
     process = Reasoning(PROMPT, Scripted())
-    assert process.score(Written(least=0.3)) == 0.3
-    assert process.value(Written(least=0.3)) == 0.0
-    assert process.value(Written(least=0.3, ended=True)) == 0.3
+    assert process.score(DraftText(least=0.3)) == 0.3
+    assert process.value(DraftText(least=0.3)) == 0.0
+    assert process.value(DraftText(least=0.3, ended=True)) == 0.3
 
 
-class Sharing(Together):
+class Sharing(BatchedWriter):
     """Writes the seed that it is given, all that wait at once; breaks where a seed says so."""
 
     def _lines(self, asked: Sequence[Any]) -> list[tuple[tuple[int, ...], float]]:
@@ -94,7 +94,7 @@ class Sharing(Together):
 
 
 def test_searches_that_share_a_network_get_each_their_own_line() -> None:
-    def search(number: int, together: Together) -> list[int]:
+    def search(number: int, together: BatchedWriter) -> list[int]:
         lines = range(10 * number, 11 * number + 1)  # some end sooner than others
         return [together.line([], [], 1.0, seed)[0][0] for seed in lines]
 

@@ -12,8 +12,7 @@ from farthing.methods.cascades.conformal_arbitrage import (
     ArbitrageLearner,
 )
 from farthing.methods.cascades.frugal_gpt import FrugalGptLearner
-from farthing.methods.cascades.micp import MicpLearner
-from farthing.methods.cascades.trust_or_escalate import TrustOrEscalateLearner
+from farthing.methods.cascades.model_thresholds import MicpLearner, TrustOrEscalateLearner
 from farthing.methods.cascades.ucci import UcciLearner
 from farthing.methods.routers.cascade_routing import CascadeRoutingLearner
 

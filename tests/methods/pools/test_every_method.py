@@ -10,9 +10,11 @@ from farthing.comparison.foresight import foresight
 from farthing.comparison.pools import methods_of
 from farthing.errors import InputError
 from farthing.methods.base import Silent
-from farthing.methods.cascades.micp import MicpLearner
-from farthing.methods.cascades.trust_or_escalate import TrustOrEscalateLearner
-from farthing.methods.cascades.turns import TurnsPolicy
+from farthing.methods.cascades.model_thresholds import (
+    MicpLearner,
+    TrustOrEscalateLearner,
+    TurnsPolicy,
+)
 from farthing.methods.pool import PoolPolicy, frontier
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import NO_ANSWER, TraceArrays

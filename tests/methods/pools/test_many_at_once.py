@@ -16,7 +16,7 @@ from farthing.methods.cards import card, cards
 from farthing.process.base import Budget, Policy
 from farthing.process.batch_replay import PointReplay, Pointwise, replay
 from farthing.process.play import outcome_of, play
-from farthing.process.replay import Outcome
+from farthing.process.replay import ReplayOutcome
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.origin import origin_of
 
@@ -69,7 +69,7 @@ def trained() -> dict[str, Policy]:
 POLICIES = trained()
 
 
-def assert_same(one: Outcome, other: Outcome) -> None:
+def assert_same(one: ReplayOutcome, other: ReplayOutcome) -> None:
     for name in ("cost_nano", "in_set", "covered", "best_correct", "length", "set_size"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
@@ -99,7 +99,7 @@ def test_call_by_call_is_as_many_at_once(
     assert_same(replayed.act(kappa), outcome_of(play(policy, traces, kappa, "allow")))
     alone = [outcome_of(play(policy, traces.take(np.array([i])), kappa, "allow")) for i in (0, 5)]
     among = replayed.act(kappa).take(np.array([0, 5]))
-    assert_same(Outcome.joined(alone), among)
+    assert_same(ReplayOutcome.joined(alone), among)
 
 
 @every_method

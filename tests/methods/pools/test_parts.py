@@ -8,13 +8,12 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import binom
 
-from farthing.methods import answer_posterior
-from farthing.methods.answer_posterior import Replies
-from farthing.methods.cascades import auto_mix, frugal_gpt, micp, trust_or_escalate
+from farthing.methods import scorer
+from farthing.methods.cascades import auto_mix, frugal_gpt, model_thresholds
 from farthing.methods.cascades.ucci import fit_isotonic
 from farthing.methods.pool import PoolTables
 from farthing.methods.routers import pool_gain
-from farthing.methods.scorer import logistic
+from farthing.methods.scorer import ReplyEvidence, logistic
 
 
 def questions(n: int, n_models: int, seed: int) -> tuple[PoolTables, np.ndarray]:
@@ -65,7 +64,7 @@ def test_micp_spends_each_budget_and_no_more() -> None:
     pool, score = questions(400, 3, seed=3)
     for total in (Fraction(1, 20), Fraction(1, 10), Fraction(3, 10)):
         budget = [total / 2, total / 2]
-        found = micp._thresholds(score, pool.right, budget)
+        found = model_thresholds._within_budgets(score, pool.right, budget)
         left = np.ones(400, dtype=bool)
         for turn in range(2):
             stops = left & (score[:, turn] >= found[turn])
@@ -81,7 +80,7 @@ def test_trust_or_escalate_tests_with_the_exact_binomial_distribution() -> None:
     tenth, fifth = Fraction(1, 10), Fraction(1, 5)
     for wrong, n, alpha in ((0, 20, tenth), (3, 50, tenth), (7, 60, fifth)):
         expected = binom.cdf(wrong, n, float(alpha))
-        assert trust_or_escalate._p_value(wrong, n, alpha) == pytest.approx(expected, rel=1e-7)
+        assert model_thresholds._p_value(wrong, n, alpha) == pytest.approx(expected, rel=1e-7)
 
 
 def test_trust_or_escalate_seldom_trusts_more_than_it_may() -> None:
@@ -91,9 +90,9 @@ def test_trust_or_escalate_seldom_trusts_more_than_it_may() -> None:
     for _ in range(400):
         score = rng.random(150)
         right = rng.random(150) < score  # error above t is (1 - t) / 2
-        threshold = trust_or_escalate._lowest(score, right, alpha)
+        threshold = model_thresholds._lowest(score, right, alpha)
         too_low += threshold < 1 - 2 * alpha
-    assert binom.sf(too_low - 1, 400, trust_or_escalate.DELTA) > 0.001
+    assert binom.sf(too_low - 1, 400, model_thresholds.DELTA) > 0.001
     assert too_low > 0
 
 
@@ -110,14 +109,14 @@ def test_the_leading_answers_gradient() -> None:
     answer = rng.integers(0, 3, size=(30, 4))
     says = answer[:, :, None] == np.arange(3)
     right = (rng.integers(0, 4, size=30)[:, None] == np.arange(3)) & says.any(axis=1)
-    replies = Replies(rng.normal(size=(30, 4)), says, right)
+    replies = ReplyEvidence(rng.normal(size=(30, 4)), says, right)
     asked = rng.random((30, 4)) < 0.6
     asked[:, 0] = True
     prior, weights = np.zeros(13), rng.normal(size=13)
-    _, gradient = answer_posterior._loss(weights, replies, asked, prior)
+    _, gradient = scorer._loss(weights, replies, asked, prior)
 
     def loss(at: np.ndarray) -> float:
-        return answer_posterior._loss(at, replies, asked, prior)[0]
+        return scorer._loss(at, replies, asked, prior)[0]
 
     np.testing.assert_allclose(gradient, approx_fprime(weights, loss, 1e-6), rtol=1e-3, atol=1e-4)
 

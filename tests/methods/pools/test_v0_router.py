@@ -8,7 +8,7 @@ import pytest
 from item_responses import World, pool
 
 from farthing.methods.base import Silent
-from farthing.methods.estimators.base import History
+from farthing.methods.estimators.base import OutcomeHistory
 from farthing.methods.estimators.v0 import V0Estimator
 from farthing.methods.routers.v0 import V0Learner, V0Policy, chosen, router, with_one_more
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
@@ -63,7 +63,7 @@ def test_a_model_joins_as_if_it_had_been_there() -> None:
     mean = TRAIN.cost_nano.mean(axis=(0, 1))
     whole = router(found, mean)
     first = router(replace(found, models=found.models[:3], abilities=found.abilities[:3]), mean[:3])
-    joined = with_one_more(first, found.ability(History.of(TRAIN, 3)), mean)
+    joined = with_one_more(first, found.ability(OutcomeHistory.of(TRAIN, 3)), mean)
     np.testing.assert_array_equal(joined.success(TEST), whole.success(TEST))
     np.testing.assert_array_equal(joined.cost, whole.cost)
 

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from farthing.storage.ledger.base import Accounts, Amount, Hold, Limit, LimitError
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.base import Amount, Hold, Limit, LimitError
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 
 CAP = Limit("all", "usd", "total", 50_000)
 SHARE = Amount(1_000)
@@ -18,7 +18,7 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
-async def reserve(accounts: Accounts, tries: str) -> None:
+async def reserve(accounts: AccountLedger, tries: str) -> None:
     """Reserve so often at once; say how often that was admitted."""
 
     async def one() -> int:
@@ -31,7 +31,7 @@ async def reserve(accounts: Accounts, tries: str) -> None:
     say(sum(await asyncio.gather(*(one() for _ in range(int(tries))))))
 
 
-async def churn(accounts: Accounts, tries: str) -> None:
+async def churn(accounts: AccountLedger, tries: str) -> None:
     """Reserve, and close in one of all ways, so often; say what was settled, in nano-dollars."""
     names = ["all", "key:a", "key:b", "key:c"]
 
@@ -49,7 +49,7 @@ async def churn(accounts: Accounts, tries: str) -> None:
     say(sum(await asyncio.gather(*(one(k) for k in range(int(tries))))))
 
 
-async def die(accounts: Accounts, flag: str) -> None:
+async def die(accounts: AccountLedger, flag: str) -> None:
     """Reserve 20 calls, send half of them, say so in a file, and wait to be killed."""
     for k in range(20):
         hold = await accounts.reserve(["all"], SHARE, [CAP], lease_s=LEASE_S, note=f"call {k}")
@@ -59,20 +59,20 @@ async def die(accounts: Accounts, flag: str) -> None:
     await asyncio.sleep(60)
 
 
-async def sweep(accounts: Accounts, _: str) -> None:
+async def sweep(accounts: AccountLedger, _: str) -> None:
     """Sweep; say what came back and what was charged."""
     swept = await accounts.sweep()
     say(swept.returned, swept.charged)
 
 
-async def claim(accounts: Accounts, key: str) -> None:
+async def claim(accounts: AccountLedger, key: str) -> None:
     """Claim a key twenty times at once; say how often it was new."""
     claims = [accounts.claim(key, "request", lease_s=60) for _ in range(20)]
     say(sum(type(one).__name__ == "New" for one in await asyncio.gather(*claims)))
 
 
 async def main(task: str, where: str, argument: str) -> None:
-    accounts = await open_accounts(where)
+    accounts = await open_ledger(where)
     say("ready")
     sys.stdin.readline()
     tasks = {one.__name__: one for one in (reserve, churn, die, sweep, claim)}

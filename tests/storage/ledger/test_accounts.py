@@ -10,7 +10,7 @@ from accounts_reference import MovedClock
 
 from farthing.errors import InputError, StoreError
 from farthing.storage.ledger.base import (
-    Accounts,
+    PERIODS,
     Amount,
     Different,
     Done,
@@ -18,36 +18,36 @@ from farthing.storage.ledger.base import (
     Limit,
     LimitError,
     New,
+    Period,
     Swept,
     UnderWay,
 )
-from farthing.storage.ledger.opening import open_accounts
-from farthing.storage.ledger.periods import PERIODS, Period
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 
-Story = Callable[[Accounts, MovedClock], Coroutine[Any, Any, None]]
+Story = Callable[[AccountLedger, MovedClock], Coroutine[Any, Any, None]]
 
 
 def tell(where: str, story: Story) -> None:
     async def inside() -> None:
         clock = MovedClock()
-        accounts = await open_accounts(where, clock)
+        accounts = await open_ledger(where, clock)
         await asyncio.wait_for(story(accounts, clock), 60)
         await accounts.aclose()
 
     asyncio.run(inside())
 
 
-async def settled(accounts: Accounts, account: str = "all") -> dict[Period, int]:
+async def settled(accounts: AccountLedger, account: str = "all") -> dict[Period, int]:
     """Return what is settled in an account, in nano-dollars, in each present window."""
     return {one.period: one.settled.nano for one in await accounts.balances([account])}
 
 
-async def held(accounts: Accounts, account: str = "all") -> int:
+async def held(accounts: AccountLedger, account: str = "all") -> int:
     return (await accounts.balances([account]))[-1].held.nano
 
 
 def test_two_hundred_tasks_get_what_a_cap_is_worth(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         cap = Limit("all", "usd", "day", 50_999)
 
         async def one() -> bool:
@@ -66,7 +66,7 @@ def test_two_hundred_tasks_get_what_a_cap_is_worth(where: str) -> None:
 
 @pytest.mark.parametrize("broken", ["all", "team:a", "key:a"])
 def test_nested_limits_hold_all_or_nothing(where: str, broken: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         names = ["all", "team:a", "key:a"]
         limits = [
             Limit(name, unit, "hour", 0 if (name, unit) == (broken, "tokens") else 9_000)
@@ -84,7 +84,7 @@ def test_nested_limits_hold_all_or_nothing(where: str, broken: str) -> None:
 
 
 def test_a_refusal_names_the_limit_that_resets_last(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         minute = Limit("key:a", "calls", "minute", 1)
         day = Limit("team:b", "usd", "day", 5_000_000)
         month = Limit("all", "tokens", "month", 1_500)
@@ -119,7 +119,7 @@ def test_a_refusal_names_the_limit_that_resets_last(where: str) -> None:
 
 
 def test_a_limit_on_another_account_means_nothing(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         nothing = Limit("key:b", "calls", "total", 0)
         await accounts.reserve(["key:a"], Amount(1), [nothing], lease_s=60)
         assert [await held(accounts, name) for name in ("key:a", "key:b")] == [1, 0]
@@ -128,7 +128,7 @@ def test_a_limit_on_another_account_means_nothing(where: str) -> None:
 
 
 def test_an_account_named_twice_counts_once(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         hold = await accounts.reserve(["all", "all"], Amount(10), [], lease_s=60)
         assert (hold.accounts, await held(accounts)) == (("all",), 10)
         assert len(await accounts.balances(["all", "all"])) == len(PERIODS)
@@ -137,7 +137,7 @@ def test_an_account_named_twice_counts_once(where: str) -> None:
 
 
 def test_what_is_settled_after_midnight_belongs_to_the_day_before(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         november = Limit("all", "usd", "month", 100)
         hold = await accounts.reserve(["all"], Amount(100), [november], lease_s=600)
         clock.move(120)
@@ -154,7 +154,7 @@ def test_what_is_settled_after_midnight_belongs_to_the_day_before(where: str) ->
 
 
 def test_more_than_was_reserved_is_recorded_and_counted(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         hold = await accounts.reserve(["all"], Amount(10, 5), [], lease_s=60)
         await accounts.settle(hold, Amount(25, 50))
         total = (await accounts.balances(["all"]))[-1]
@@ -167,8 +167,29 @@ def test_more_than_was_reserved_is_recorded_and_counted(where: str) -> None:
     tell(where, story)
 
 
+def test_a_call_of_unknown_outcome_is_charged_once_however_often_it_is_marked(where: str) -> None:
+    async def story(accounts: AccountLedger, _clock: MovedClock) -> None:
+        hold = await accounts.reserve(["all"], Amount(10), [], lease_s=60)
+        for _ in range(2):
+            await accounts.unknown(hold)
+            assert (await settled(accounts))["total"] == 10
+            assert await held(accounts) == 0
+
+    tell(where, story)
+
+
+def test_what_nobody_says_was_sent_comes_back_when_its_lease_ends(where: str) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
+        await accounts.reserve(["all"], Amount(10), [], lease_s=5)
+        clock.move(6)
+        assert await accounts.sweep() == Swept(returned=1, charged=0)
+        assert (await settled(accounts))["total"] == 0
+
+    tell(where, story)
+
+
 def test_an_ended_lease_comes_back_or_is_charged(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         async def hold(sent: bool, note: str = "") -> Any:
             return await accounts.reserve(["all"], Amount(10), [], lease_s=5, sent=sent, note=note)
 
@@ -198,7 +219,7 @@ def test_an_ended_lease_comes_back_or_is_charged(where: str) -> None:
 
 
 def test_a_marked_call_is_corrected_where_it_was_charged(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         first = await accounts.reserve(["all"], Amount(100, 10), [], lease_s=5, note="a")
         late = await accounts.reserve(["all"], Amount(100, 10), [], lease_s=5, sent=True)
         await accounts.unknown(first)
@@ -218,7 +239,7 @@ def test_a_marked_call_is_corrected_where_it_was_charged(where: str) -> None:
 
 
 def test_a_task_that_is_cancelled_leaves_nothing_set_aside(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         async def reserve() -> None:
             await accounts.reserve(["all"], Amount(10), [], lease_s=60, sent=True)
 
@@ -246,7 +267,7 @@ def test_a_task_that_is_cancelled_leaves_nothing_set_aside(where: str) -> None:
 
 
 def test_one_of_twenty_gets_a_key(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         claims = [accounts.claim("key", "request", lease_s=60) for _ in range(20)]
         got = await asyncio.gather(*claims)
         under_way = UnderWay(MovedClock.time + timedelta(seconds=60))
@@ -256,7 +277,7 @@ def test_one_of_twenty_gets_a_key(where: str) -> None:
 
 
 def test_a_key_answers_whoever_repeats_its_request(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         assert await accounts.claim("key", "request", lease_s=60) == New()
         assert await accounts.claim("key", "other", lease_s=60) == Different()
         assert await accounts.claim("key2", "other", lease_s=60) == New()
@@ -272,7 +293,7 @@ def test_a_key_answers_whoever_repeats_its_request(where: str) -> None:
 
 
 def test_a_key_is_free_again_once_abandoned_or_its_lease_has_ended(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         assert await accounts.claim("key", "request", lease_s=60) == New()
         await accounts.abandon("key")
         assert await accounts.claim("key", "another", lease_s=60) == New()
@@ -287,7 +308,7 @@ def test_a_key_is_free_again_once_abandoned_or_its_lease_has_ended(where: str) -
 
 
 def test_old_keys_minutes_and_hours_are_forgotten(where: str) -> None:
-    async def story(accounts: Accounts, clock: MovedClock) -> None:
+    async def story(accounts: AccountLedger, clock: MovedClock) -> None:
         hold = await accounts.reserve(["all"], Amount(10), [], lease_s=60)
         await accounts.settle(hold, Amount(10))
         open_ = await accounts.reserve(["other"], Amount(10), [], lease_s=60)
@@ -309,7 +330,7 @@ def test_old_keys_minutes_and_hours_are_forgotten(where: str) -> None:
 
 
 def test_what_no_ledger_takes_is_refused(where: str) -> None:
-    async def story(accounts: Accounts, _: MovedClock) -> None:
+    async def story(accounts: AccountLedger, _: MovedClock) -> None:
         for amount in (Amount(-1), Amount(0, -1), Amount(0, 0, -1), Amount(10**17)):
             with pytest.raises(ValueError, match="each part must lie between 0 and"):
                 await accounts.reserve(["all"], amount, [], lease_s=60)
@@ -333,7 +354,7 @@ def test_what_no_ledger_takes_is_refused(where: str) -> None:
 
 def test_what_was_asked_before_closing_is_done(where: str) -> None:
     async def inside() -> None:
-        accounts = await open_accounts(where)
+        accounts = await open_ledger(where)
         asked = [
             asyncio.create_task(accounts.reserve(["all"], Amount(1), [], lease_s=60))
             for _ in range(500)
@@ -344,7 +365,7 @@ def test_what_was_asked_before_closing_is_done(where: str) -> None:
         await asyncio.gather(*asked)
         with pytest.raises(StoreError, match="was closed"):
             await accounts.balances(["all"])
-        again = await open_accounts(where)
+        again = await open_ledger(where)
         assert await held(again) == 500
         await again.aclose()
 

@@ -11,8 +11,8 @@ import accounts_worker
 import pytest
 from accounts_worker import LEASE_S
 
-from farthing.storage.ledger.base import Amount, Balance, LimitError, Swept, Unknown
-from farthing.storage.ledger.opening import open_accounts
+from farthing.storage.ledger.base import AccountBalance, Amount, LimitError, Swept, UnknownCall
+from farthing.storage.ledger.ledger import open_ledger
 
 WORKER = accounts_worker.__file__
 
@@ -41,9 +41,9 @@ def together(task: str, where: str, argument: str, processes: int) -> list[str]:
     return said
 
 
-def total(where: str, account: str = "all") -> Balance:
-    async def inside() -> Balance:
-        accounts = await open_accounts(where)
+def total(where: str, account: str = "all") -> AccountBalance:
+    async def inside() -> AccountBalance:
+        accounts = await open_ledger(where)
         balances = await accounts.balances([account])
         await accounts.aclose()
         return balances[-1]
@@ -51,9 +51,9 @@ def total(where: str, account: str = "all") -> Balance:
     return asyncio.run(inside())
 
 
-def swept(where: str) -> tuple[Swept, list[Unknown]]:
-    async def inside() -> tuple[Swept, list[Unknown]]:
-        accounts = await open_accounts(where)
+def swept(where: str) -> tuple[Swept, list[UnknownCall]]:
+    async def inside() -> tuple[Swept, list[UnknownCall]]:
+        accounts = await open_ledger(where)
         try:
             return await accounts.sweep(), await accounts.unknowns()
         finally:
@@ -102,7 +102,7 @@ def test_a_lease_that_lasts_is_left_alone(where: str, tmp_path: Path) -> None:
     """Until it ends, what a dead process held counts against the cap."""
 
     async def inside() -> None:
-        accounts = await open_accounts(where)
+        accounts = await open_ledger(where)
         holds = [
             await accounts.reserve(["all"], accounts_worker.SHARE, [], lease_s=60)
             for _ in range(31)

@@ -11,10 +11,9 @@ import asyncpg
 import pytest
 
 from farthing.errors import MissingExtraError, StoreError
-from farthing.storage.ledger.base import Accounts, Amount, LeaseError, New
-from farthing.storage.ledger.opening import open_accounts
-from farthing.storage.ledger.postgres import TRIES, PostgresDatabase
-from farthing.storage.ledger.stored import StoredAccounts
+from farthing.storage.ledger.base import Amount, LeaseError, New
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
+from farthing.storage.ledger.postgres import TRIES, PostgresLedgerDatabase
 from farthing.traces.store import Store
 
 SECRETS = ["hunter2", "hun%74er2", "hunter%3F2", "hun/ter2", "h@nter2", "hun?ter2"]
@@ -24,7 +23,7 @@ def use(where: str) -> None:
     """Open accounts, reserve once, close them."""
 
     async def inside() -> None:
-        accounts: Accounts = await open_accounts(where)
+        accounts: AccountLedger = await open_ledger(where)
         await accounts.reserve(["all"], Amount(1), [], lease_s=60)
         await accounts.aclose()
 
@@ -42,7 +41,7 @@ def test_what_was_written_is_there_again(where: str) -> None:
     use(where)
 
     async def inside() -> int:
-        accounts = await open_accounts(where)
+        accounts = await open_ledger(where)
         [*_, total] = await accounts.balances(["all"])
         await accounts.aclose()
         return total.held.nano
@@ -107,7 +106,7 @@ def test_a_password_is_in_no_message(
     url = address.replace("{}", secret)
     with pytest.raises(StoreError, match=r"PostgreSQL at .*; check the address") as refused:
         use(url)
-    said = f"{refused.value}{PostgresDatabase(url)!r}{refused.value.__cause__}"
+    said = f"{refused.value}{PostgresLedgerDatabase(url)!r}{refused.value.__cause__}"
     assert secret not in said
     assert "unter2" not in said
     assert "ter2" not in said
@@ -164,11 +163,10 @@ def test_what_failed_is_tried_again_and_done_once(
     after = after and problem in BREAKS
 
     async def inside() -> None:
-        database = PostgresDatabase(schema)
-        await database.open()
+        database = await PostgresLedgerDatabase.open(schema)
         failing = Failing(database._pool, problem, after=after)
         monkeypatch.setattr(database, "_pool", failing)
-        accounts = StoredAccounts(database)
+        accounts = AccountLedger(database)
         failing.times = 2
         hold = await accounts.reserve(["all"], Amount(10), [], lease_s=60)
         failing.times = 2

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from farthing.storage.ledger.base import Amount, Claimed, Limit, LimitError, New, UnderWay
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 from farthing.storage.ledger.operations import Operation, Outcome
-from farthing.storage.ledger.postgres import open_postgres
-from farthing.storage.ledger.stored import StoredAccounts
 
 CAP = Limit("all", "usd", "total", 15)
 
@@ -32,9 +31,9 @@ class Uncommitted:
 @pytest.mark.parametrize("first", ["key:a", "all"])
 def test_a_reservation_waits_for_one_that_is_not_committed(schema: str, first: str) -> None:
     async def inside() -> None:
-        accounts = await open_postgres(schema)
+        accounts = await open_ledger(schema)
         connection = await asyncpg.connect(schema)
-        slow = StoredAccounts(Uncommitted(connection))
+        slow = AccountLedger(Uncommitted(connection))
         async with connection.transaction():
             await slow.reserve([first, "all", "key:b"], Amount(10), [CAP], lease_s=60)
             assert await slow.claim("key", "f", lease_s=60) == New()
@@ -55,10 +54,10 @@ def test_a_reservation_waits_for_one_that_is_not_committed(schema: str, first: s
 
 def test_a_claim_waits_for_one_that_is_not_committed(schema: str) -> None:
     async def inside() -> None:
-        accounts = await open_postgres(schema)
+        accounts = await open_ledger(schema)
         connection = await asyncpg.connect(schema)
         async with connection.transaction():
-            slow = StoredAccounts(Uncommitted(connection))
+            slow = AccountLedger(Uncommitted(connection))
             assert await slow.claim("key", "f", lease_s=60) == New()
             asked = asyncio.create_task(accounts.claim("key", "f", lease_s=60))
             await asyncio.sleep(0.3)

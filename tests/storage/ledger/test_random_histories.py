@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from farthing.errors import InputError
 from farthing.storage.ledger.base import (
     NOTHING,
-    Accounts,
+    PERIODS,
     Amount,
     Hold,
     LeaseError,
     Limit,
     LimitError,
 )
-from farthing.storage.ledger.opening import open_accounts
-from farthing.storage.ledger.periods import PERIODS
+from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 
 NAMES = ("all", "key", "team")
 amounts = st.builds(Amount, st.integers(0, 60), st.integers(0, 9), st.integers(0, 2))
@@ -68,7 +67,7 @@ steps = st.lists(
 class History:
     """Does each step to the accounts and to the reference, and compares."""
 
-    def __init__(self, accounts: Accounts, clock: MovedClock, number: int, most: list[Limit]):
+    def __init__(self, accounts: AccountLedger, clock: MovedClock, number: int, most: list[Limit]):
         self.accounts, self.clock, self.number = accounts, clock, number
         self.reference = Reference()
         self.limits = [
@@ -214,7 +213,7 @@ def parts(amount: Amount) -> tuple[int, int, int]:
 def check(where: str, examples: int) -> None:
     clock, numbers = MovedClock(), count()
     with asyncio.Runner() as runner:
-        accounts = runner.run(open_accounts(where, clock))
+        accounts = runner.run(open_ledger(where, clock))
 
         async def play(history: list[tuple[Any, ...]], most: list[Limit]) -> None:
             one = History(accounts, clock, next(numbers), most)

@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from farthing.budgets.base import checked
+from farthing.budgets.ledger import checked
 from farthing.errors import InputError
 from farthing.money import dollars
 
@@ -53,7 +53,7 @@ class Option:
             )
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PacingState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a day stands; a few numbers, which msgspec writes as JSON and reads again."""
 
     budget_nano: int
@@ -81,14 +81,14 @@ class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 @dataclass(frozen=True)
-class Choice:
+class PacedChoice:
     """The setting that a request is answered in."""
 
     index: int
     """Its place among the options."""
     option: Option
     """The option itself, which `settle` or `release` needs again."""
-    state: State
+    state: PacingState
     """Where the day stands with its largest cost reserved."""
 
     @property
@@ -111,11 +111,11 @@ class Pacer(Protocol):
         """Return the price that a day begins with, where no earlier day says better."""
         ...
 
-    def price(self, state: State, now: float, /) -> float:
+    def price(self, state: PacingState, now: float, /) -> float:
         """Return the price at a share `now` of the day, 0 to 1; finite and at least 0."""
         ...
 
-    def settled(self, state: State, spent_nano: int, now: float, /) -> float:
+    def settled(self, state: PacingState, spent_nano: int, now: float, /) -> float:
         """Return the price to keep after a request that cost so much, which `state` includes."""
         ...
 
@@ -128,7 +128,7 @@ class Foresighted(Pacer, Protocol):
     what they have that one price does not tell what they lose; then `choose` asks for it.
     """
 
-    def forgone(self, state: State, nano: int, now: float, /) -> float:
+    def forgone(self, state: PacingState, nano: int, now: float, /) -> float:
         """Return what the requests after this one lose where this one costs so many nano-dollars.
 
         Args:
@@ -139,7 +139,9 @@ class Foresighted(Pacer, Protocol):
         ...
 
 
-def begin(pacer: Pacer, budget_nano: int, requests: int, yesterday: State | None = None) -> State:
+def begin(
+    pacer: Pacer, budget_nano: int, requests: int, yesterday: PacingState | None = None
+) -> PacingState:
     """Return the state of a day that begins; with yesterday's, it begins at yesterday's price.
 
     Raises:
@@ -151,10 +153,12 @@ def begin(pacer: Pacer, budget_nano: int, requests: int, yesterday: State | None
             "above $0 and at least 1 request"
         )
     price = pacer.first_price() if yesterday is None else yesterday.price
-    return State(budget_nano=budget_nano, requests=requests, price=price)
+    return PacingState(budget_nano=budget_nano, requests=requests, price=price)
 
 
-def choose(pacer: Pacer, state: State, options: Sequence[Option], now: float) -> Choice | None:
+def choose(
+    pacer: Pacer, state: PacingState, options: Sequence[Option], now: float
+) -> PacedChoice | None:
     """Choose a setting for a request and reserve the most that it can cost.
 
     A pacer refuses nothing by itself. Who would rather refuse than spend adds an option that costs
@@ -184,10 +188,12 @@ def choose(pacer: Pacer, state: State, options: Sequence[Option], now: float) ->
     lost = [_lost(pacer, state, options[at].expected_nano, price, now) for at in fitting]
     gain = [options[at].value - less for at, less in zip(fitting, lost, strict=True)]
     best = fitting[gain.index(max(gain))]
-    return Choice(best, options[best], _reserve(state, options[best].largest_nano))
+    return PacedChoice(best, options[best], _reserve(state, options[best].largest_nano))
 
 
-def settle(pacer: Pacer, state: State, option: Option, spent_nano: int, now: float) -> State:
+def settle(
+    pacer: Pacer, state: PacingState, option: Option, spent_nano: int, now: float
+) -> PacingState:
     """Put what a request really cost in place of its reservation, and set the price anew.
 
     Args:
@@ -210,7 +216,7 @@ def settle(pacer: Pacer, state: State, option: Option, spent_nano: int, now: flo
     return msgspec.structs.replace(after, price=pacer.settled(after, spent_nano, _within(now)))
 
 
-def release(state: State, option: Option) -> State:
+def release(state: PacingState, option: Option) -> PacingState:
     """Give a reservation back: nothing was sent, and nothing is learned from it.
 
     Raises:
@@ -221,14 +227,14 @@ def release(state: State, option: Option) -> State:
     return _reserve(state, -option.largest_nano)
 
 
-def _lost(pacer: Pacer, state: State, nano: int, price: float, now: float) -> float:
+def _lost(pacer: Pacer, state: PacingState, nano: int, price: float, now: float) -> float:
     """Return what so much money is worth to the requests to come."""
     if isinstance(pacer, Foresighted):
         return pacer.forgone(state, nano, _within(now))
     return price / state.share_nano * nano
 
 
-def _reserve(state: State, nano: int) -> State:
+def _reserve(state: PacingState, nano: int) -> PacingState:
     return msgspec.structs.replace(state, reserved_nano=state.reserved_nano + nano)
 
 

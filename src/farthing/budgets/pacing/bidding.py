@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.budgets.pacing.base import Option, State
+from farthing.budgets.pacing.base import Option, PacingState
 from farthing.budgets.pacing.hindsight import FloatArray
 from farthing.errors import InputError
 
@@ -99,7 +99,7 @@ class Bidding:
     Until it has learned, it supposes that each request is worth something between 0 and 1, each as
     likely, for `PRIOR_SHARES` even shares of the budget.
 
-    >>> day = State(budget_nano=100, requests=2)
+    >>> day = PacingState(budget_nano=100, requests=2)
     >>> taught = Bidding().taught([[Option(0.2, 100, 100)], [Option(0.8, 100, 100)]])
     >>> round(taught.forgone(day, 100, 0.0), 3), round(taught.forgone(day, 100, 0.5), 3)
     (0.5, 0.0)
@@ -149,7 +149,7 @@ class Bidding:
         """Return 0, which is not read."""
         return 0.0
 
-    def price(self, state: State, now: float, /) -> float:
+    def price(self, state: PacingState, now: float, /) -> float:
         """Return what an even share more would bring the requests to come: the slope of V."""
         to_come = _to_come(state, now)
         if self.worth is not None:
@@ -157,11 +157,11 @@ class Bidding:
         rate = state.left_nano / state.share_nano / max(1, to_come)
         return max(0.0, 1.0 - rate / PRIOR_SHARES) / PRIOR_SHARES
 
-    def settled(self, _state: State, _spent_nano: int, _now: float, /) -> float:
+    def settled(self, _state: PacingState, _spent_nano: int, _now: float, /) -> float:
         """Return 0, which is not read."""
         return self.first_price()
 
-    def forgone(self, state: State, nano: int, now: float, /) -> float:
+    def forgone(self, state: PacingState, nano: int, now: float, /) -> float:
         """Return V(t, b) - V(t, b - nano), t being the requests after this one."""
         t, left = _to_come(state, now), state.left_nano
         if self.worth is not None:
@@ -273,7 +273,7 @@ def _even(requests: int, shares: float) -> float:
     return requests * bought * (1.0 - bought / 2.0)
 
 
-def _to_come(state: State, now: float) -> int:
+def _to_come(state: PacingState, now: float) -> int:
     return max(0, round(state.requests * (1.0 - now)) - 1)
 
 

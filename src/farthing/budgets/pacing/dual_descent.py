@@ -31,7 +31,7 @@ Allocation Problems" (arXiv 2011.10124), algorithm 1.
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
-from farthing.budgets.pacing.base import State
+from farthing.budgets.pacing.base import PacingState
 
 PAPER = "2011.10124"
 LEAST, MOST = 1e-3, 1e3
@@ -46,19 +46,19 @@ MOST_SHARES = 4.0
 """Bound of rho_t, in even shares, which grows without one at the end of a quiet day; ours."""
 
 
-def gradient(state: State, spent_nano: int) -> float:
+def gradient(state: PacingState, spent_nano: int) -> float:
     """Return g in even shares: how much less than its share a request cost, 1 - b / rho.
 
-    >>> gradient(State(budget_nano=1_000, requests=10), 300)
+    >>> gradient(PacingState(budget_nano=1_000, requests=10), 300)
     -2.0
     """
     return 1.0 - spent_nano / state.share_nano
 
 
-def surplus(state: State, now: float) -> float:
+def surplus(state: PacingState, now: float) -> float:
     """Return (rho_t - rho) / rho: by how much more than an even share a request may cost now.
 
-    >>> half = State(budget_nano=1_000, requests=10, spent_nano=500, settled=5)
+    >>> half = PacingState(budget_nano=1_000, requests=10, spent_nano=500, settled=5)
     >>> surplus(half, 0.5), surplus(half, 1.0)
     (0.0, 3.0)
     """
@@ -73,7 +73,7 @@ class EuclideanDescent:
     """Adds a step to the price: mu <- [mu - eta g]+.
 
     >>> pacer = EuclideanDescent()
-    >>> day = State(budget_nano=1_000, requests=100, price=0.25)
+    >>> day = PacingState(budget_nano=1_000, requests=100, price=0.25)
     >>> [pacer.settled(day, cost, 0.0) for cost in (20, 10, 0)]
     [0.35, 0.25, 0.15]
     """
@@ -89,11 +89,11 @@ class EuclideanDescent:
         """Return mu of the first request."""
         return FIRST
 
-    def price(self, state: State, _now: float, /) -> float:
+    def price(self, state: PacingState, _now: float, /) -> float:
         """Return mu."""
         return state.price
 
-    def settled(self, state: State, spent_nano: int, _now: float, /) -> float:
+    def settled(self, state: PacingState, spent_nano: int, _now: float, /) -> float:
         """Return mu after a step."""
         moved = -self.step / sqrt(state.requests) * gradient(state, spent_nano)
         return max(0.0, state.price + moved)
@@ -104,7 +104,7 @@ class EntropyDescent:
     """Multiplies the price by a step: mu <- mu exp(-eta g), kept within `LEAST` and `MOST`.
 
     >>> pacer = EntropyDescent()
-    >>> day = State(budget_nano=1_000, requests=100, price=0.25)
+    >>> day = PacingState(budget_nano=1_000, requests=100, price=0.25)
     >>> [round(pacer.settled(day, cost, 0.0), 4) for cost in (20, 10, 0)]
     [0.2763, 0.25, 0.2262]
     """
@@ -122,11 +122,11 @@ class EntropyDescent:
         """Return mu of the first request."""
         return FIRST
 
-    def price(self, state: State, _now: float, /) -> float:
+    def price(self, state: PacingState, _now: float, /) -> float:
         """Return mu."""
         return state.price
 
-    def settled(self, state: State, spent_nano: int, now: float, /) -> float:
+    def settled(self, state: PacingState, spent_nano: int, now: float, /) -> float:
         """Return mu after a step."""
         g = gradient(state, spent_nano) + (surplus(state, now) if self.follow else 0.0)
         moved = -self.step / sqrt(state.requests) * g

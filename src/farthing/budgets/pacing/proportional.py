@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from farthing.budgets.pacing.base import State
+from farthing.budgets.pacing.base import PacingState
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Proportional:
     the formula is ours.
 
     >>> pacer = Proportional(gain=10.0)
-    >>> half = State(budget_nano=1_000, requests=10, spent_nano=500)
+    >>> half = PacingState(budget_nano=1_000, requests=10, spent_nano=500)
     >>> pacer.price(half, 0.5), pacer.price(half, 0.4)
     (0.0, 2.0)
     """
@@ -37,12 +37,12 @@ class Proportional:
         """Return 0, which is not read."""
         return 0.0
 
-    def price(self, state: State, now: float, /) -> float:
+    def price(self, state: PacingState, now: float, /) -> float:
         """Return the formula above; of a budget that is spent, as if one nano-dollar was left."""
         lead_nano = max(0.0, state.spent_nano - now * state.budget_nano)
         return self.gain * lead_nano / max(1, state.budget_nano - state.spent_nano)
 
-    def settled(self, _state: State, _spent_nano: int, _now: float, /) -> float:
+    def settled(self, _state: PacingState, _spent_nano: int, _now: float, /) -> float:
         """Return 0, which is not read."""
         return self.first_price()
 

@@ -10,8 +10,7 @@ from farthing.errors import InputError
 from farthing.gateway.admin.view import Form, NotShownError, View
 from farthing.money import nano_from_usd
 from farthing.storage.keys import KeyLimit, KeyRecord, Scope
-from farthing.storage.ledger.base import Unit
-from farthing.storage.ledger.periods import Period
+from farthing.storage.ledger.base import Period, Unit
 
 UNITS: tuple[Unit, ...] = ("usd", "tokens", "calls")
 MOST_DAYS = 3_650
@@ -52,9 +51,6 @@ async def revoke(view: View) -> Response:
 
 def limits_of(form: Form) -> list[KeyLimit]:
     """Read the limit that a form sets, if it sets one.
-
-    Raises:
-        InputError: it is no amount.
 
     >>> limits_of({"most": "5", "unit": "usd", "period": "day"})
     [KeyLimit(unit='usd', period='day', most=5000000000)]

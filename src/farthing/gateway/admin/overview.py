@@ -15,7 +15,7 @@ from farthing.gateway.config_sections import AUDIT, SHADOW
 from farthing.gateway.monitoring.base import PromiseStatus
 from farthing.gateway.monitoring.promises import is_difference
 from farthing.gateway.spending_report import Account, all_limits, charged
-from farthing.storage.ledger.base import Balance, Limit
+from farthing.storage.ledger.base import AccountBalance, Limit
 
 DAYS = 14
 PACED = 0.02
@@ -117,7 +117,7 @@ async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
     return [budget(limit, balances, now) for limit in limits]
 
 
-def budget(limit: Limit, balances: Iterable[Balance], now: datetime) -> Budget:
+def budget(limit: Limit, balances: Iterable[AccountBalance], now: datetime) -> Budget:
     """Return where a limit stands; its pace is what was spent by the time that is gone."""
     found = next(b for b in balances if (b.account, b.period) == (limit.account, limit.period))
     spent = found.settled.of(limit.unit) + found.held.of(limit.unit)

@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from farthing.storage.database import Database, Step, microseconds, moment
-from farthing.storage.keys import KeyRecord, Keys
-from farthing.storage.stored_keys import digest_of
+from farthing.storage.keys import KeyRecord, Keys, digest_of
 
 LONGEST = timedelta(hours=12)
 IDLE = timedelta(hours=1)

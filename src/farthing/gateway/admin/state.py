@@ -48,9 +48,6 @@ async def opened_pages(gateway: GatewayState, watch: Watch | None = None) -> Asy
     Args:
         gateway: the gateway.
         watch: says how promises are kept; None: the gateway's database.
-
-    Raises:
-        InputError: the gateway has no keys, or its database cannot be opened.
     """
     if gateway.keys is None:
         raise InputError("the page is opened by keys, and none are needed here; set keys = true")

@@ -155,11 +155,7 @@ async def _session(pages: Pages, http: Request, *, counts: bool) -> Session | No
 
 
 async def _form(http: Request) -> Form:
-    """Return what a form sent, once it is known that it was one of this page.
-
-    Raises:
-        NotShownError: it came from elsewhere, or is no form.
-    """
+    """Return what a form sent, once it is known that it was one of this page."""
     if not _same_site(http):
         raise NotShownError(403, "This came from another site. Open the page itself and try again.")
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -105,11 +105,7 @@ class Auditor:
             self._passed.popitem(last=False)
 
     async def once(self) -> int:
-        """Ask for what is due, some at a time; return for how many.
-
-        Raises:
-            StoreError: the database does not answer.
-        """
+        """Ask for what is due, some at a time; return for how many."""
         due = await take_up(self.database, self.traffic.worker, self.at_once)
         await asyncio.gather(*(self._audit(one) for one in due))
         return len(due)

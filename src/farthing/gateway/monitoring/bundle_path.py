@@ -34,10 +34,6 @@ def place_of(config: ServeConfig, policy: str, mode: str | None = None) -> Place
         config: of the gateway.
         policy: its name, or `farthing/NAME` as clients call it.
         mode: one of its modes; None: it has one bundle.
-
-    Raises:
-        UnknownNameError: there is no such policy or mode.
-        InputError: the policy has no bundle, or several and no mode is named.
     """
     name = policy.removeprefix(PREFIX)
     if name not in config.policies:

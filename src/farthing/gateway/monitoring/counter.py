@@ -72,9 +72,6 @@ async def count(database: Database, delta: float) -> int:
     Args:
         database: with the tables of `SCHEMA`.
         delta: of certificates that are new; see `monitor.begin`.
-
-    Raises:
-        StoreError: the database does not answer.
     """
     counted = 0
     for row in await database.read(_WAITING):

@@ -72,9 +72,6 @@ async def note_deployment(database: Database, deployed: Deployed) -> None:
     Args:
         database: with the table of `SCHEMA`.
         deployed: the bundle.
-
-    Raises:
-        StoreError: the database cannot be written.
     """
     place = deployed.policy, deployed.mode
     while True:
@@ -93,11 +90,7 @@ async def note_deployment(database: Database, deployed: Deployed) -> None:
 
 
 async def deployments(database: Database, policy: str | None = None) -> list[Deployed]:
-    """Return which bundles decided since when, the newest first.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """Return which bundles decided since when, the newest first."""
     rows = await database.read(_SELECT, policy)
     return [Deployed(name, mode, moment(at), *rest) for name, mode, at, *rest in rows]
 

@@ -72,9 +72,6 @@ async def audited_traces(
         gold: whether it takes an accepted answer, which feedback gives, to grade them. Then those
             without one are left out.
         seed: of the thinning.
-
-    Raises:
-        StoreError: the database cannot be read, or no traffic was recorded.
     """
     drawn = await _read(database, place, since)
     ((requests, first, last, never),) = await database.read(_ALL, *place.names, microseconds(since))

@@ -77,9 +77,6 @@ class Noted:
 def read_feedback(body: bytes) -> Feedback:
     """Read the body of a request.
 
-    Raises:
-        RequestError: it is no such object, or says neither a grade nor an accepted answer.
-
     >>> read_feedback(b'{"trace_id": "a", "grade": true}').grade
     True
     """
@@ -116,10 +113,6 @@ class Grading:
             passed: the request that it is about.
             task: says which answers are right.
             key: the id of the key that sent it.
-
-        Raises:
-            RefusedError: the accepted answer cannot be one.
-            StoreError: the database does not answer.
         """
         if said.gold is not None and isinstance(task, Particular) and not task.accepts(said.gold):
             text = f"no answer to the task {task.name} can be this; see what its answers look like"

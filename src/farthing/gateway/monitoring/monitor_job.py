@@ -21,22 +21,14 @@ class Watcher:
     metrics: Metrics
 
     async def once(self) -> None:
-        """Count what happened, end promises that alarms are about, and set the figures.
-
-        Raises:
-            StoreError: the database does not answer.
-        """
+        """Count what happened, end promises that alarms are about, and set the figures."""
         counted = await count(self.watch.database, self.section.delta)
         await self.look_at_alarms()
         if counted:  # whoever counts says so in the figures, which are of all workers
             self.metrics.kept(await self.watch.kept(groups=False))
 
     async def begin(self) -> None:
-        """Note what decides, end promises that alarms are about, and set the figures.
-
-        Raises:
-            StoreError: the database does not answer.
-        """
+        """Note what decides, end promises that alarms are about, and set the figures."""
         for policy in self.policies.values():
             await self.note_loaded(policy, [*policy.loaded, *policy.unproved])
         await self.look_at_alarms()
@@ -52,11 +44,7 @@ class Watcher:
             policy.ended = {(under.mode, under.certificate): why for under, why in own.items()}
 
     async def note_loaded(self, policy: GatewayPolicy, modes: Sequence[str]) -> None:
-        """Note bundles that were read: they decide from now on, or nobody does.
-
-        Raises:
-            StoreError: the database does not answer.
-        """
+        """Note bundles that were read: they decide from now on, or nobody does."""
         for mode in modes:
             loaded = policy.loaded.get(mode)
             if loaded is not None:

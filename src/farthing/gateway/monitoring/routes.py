@@ -28,9 +28,6 @@ async def take_feedback(
         body: as it was posted.
         key: who sent it; it may grade what was asked with it, one for admins everything.
         workers: processes that answer requests; of this one all is written first.
-
-    Raises:
-        FarthingError: it cannot be read, or there is no such request.
     """
     if grading is None:
         said = "nothing is recorded here, so nothing can be graded; the server needs [record]"
@@ -46,12 +43,7 @@ async def take_feedback(
 
 
 async def described(watch: StoredWatch | None) -> dict[str, Any]:
-    """Return the body of a reply that says what is watched.
-
-    Raises:
-        RefusedError: nothing is recorded.
-        StoreError: the database does not answer.
-    """
+    """Return the body of a reply that says what is watched."""
     if watch is None:
         said = "nothing is recorded here, so nothing is watched; the server needs [record]"
         raise ApiError(404, said, code="not_recorded")

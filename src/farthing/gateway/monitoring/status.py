@@ -147,19 +147,12 @@ async def open_watch(where: str, *, create: bool = True) -> StoredWatch:
     Args:
         where: the path of an SQLite file, or the URL of a PostgreSQL database.
         create: whether an SQLite file that does not exist is made, and tables that lack.
-
-    Raises:
-        StoreError: it cannot be opened.
     """
     return StoredWatch(await open_database(where, SCHEMA, create=create))
 
 
 async def described(watch: StoredWatch) -> dict[str, Any]:
-    """Return what is watched, as JSON values.
-
-    Raises:
-        StoreError: the database does not answer.
-    """
+    """Return what is watched, as JSON values."""
     return {
         "kept": [msgspec.to_builtins(one) | {"says": meaning(one)} for one in await watch.kept()],
         "alarms": msgspec.to_builtins(await watch.alarms()),

@@ -8,8 +8,8 @@ import msgspec
 
 from farthing.gateway.recording.record import RequestRecord, answered_directly
 from farthing.traces.base import Trace
-from farthing.traces.files import STORES, write_traces
-from farthing.traces.store import Store
+from farthing.traces.files import write_traces
+from farthing.traces.store import STORES, Store
 from farthing.traces.store_file import transaction
 from farthing.traces.system import System
 from farthing.traces.trace_kind import answering, shape_of, trace_problems
@@ -76,9 +76,6 @@ def write_pool(file: Path, pool: Pool) -> int:
     Into a store (`.db`) go those that are new, with what they were made with, and those that have
     changed since, such as by a model that was asked later; what else it holds stays. Any other file
     is replaced.
-
-    Raises:
-        StoreError: the store cannot be written.
     """
     if file.suffix not in STORES:
         write_traces(file, pool.traces)

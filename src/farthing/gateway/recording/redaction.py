@@ -37,9 +37,6 @@ def load_redaction(name: str) -> Redact:
 
     Args:
         name: the module that it is in and its name, such as `my_company.privacy:without_names`.
-
-    Raises:
-        InputError: there is no such function.
     """
     module, _, function = name.partition(":")
     if not module or not function:

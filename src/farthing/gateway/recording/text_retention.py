@@ -63,11 +63,7 @@ class TextRetention:
             return TextRetention(prompts=False).calls(calls)[0], True
 
     def text(self, text: str) -> str:
-        """Return what is written of a text.
-
-        Raises:
-            TypeError: the hook returns something else than a text.
-        """
+        """Return what is written of a text."""
         kept = without_keys(text)
         if self.redact is None:
             return kept

@@ -100,12 +100,7 @@ _NAMES = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def row(passed: RequestRecord) -> Row:
-    """Return what `INSERT` takes.
-
-    Raises:
-        msgspec.ValidationError: it could not be read again.
-        ValueError: a cost is no number.
-    """
+    """Return what `INSERT` takes."""
     trace = msgspec.json.encode(passed.trace)
     msgspec.json.decode(trace, type=Trace)
     messages = passed.messages

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from farthing.errors import StoreError
 from farthing.gateway.config_sections import ALL
-from farthing.gateway.recording.traffic_store import DROPPED, TRIAL, UNREDACTED
+from farthing.gateway.recording.traffic import DROPPED, TRIAL, UNREDACTED
 from farthing.storage.database import Database, microseconds, moment, open_database
 
 _LINES = """
@@ -79,11 +79,7 @@ class Summary:
 
 
 async def summarise(where: str) -> Summary:
-    """Count what a database holds.
-
-    Raises:
-        StoreError: it cannot be opened, or has no traffic.
-    """
+    """Count what a database holds."""
     database = await open_database(where, (), create=False)
     try:
         lines = await database.read(_LINES)

@@ -2,8 +2,9 @@
 
 An agent uses several things at once: calls of each tool, tokens, money. Each is a *resource* with a
 budget in whole numbers: calls, tokens, nano-dollars. An `Allowance` says what each budget was and
-what of it is used. A `Step` is something that could be done next, with the most that it can use.
-The system decides which steps are open; whoever acts takes one of these and charges what it used.
+what of it is used. An `AgentStep` is something that could be done next, with the most that it can
+use. The system decides which steps are open; whoever acts takes one of these and charges what it
+used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +78,7 @@ class Allowance:
 
 
 @dataclass(frozen=True)
-class Step:
+class AgentStep:
     """Something that could be done next."""
 
     name: str
@@ -89,7 +90,7 @@ class Step:
 class AgentSystem(Protocol):
     """What a card of kind `agent` makes: pure functions of an allowance."""
 
-    def allowed(self, allowance: Allowance, steps: Sequence[Step]) -> tuple[bool, ...]:
+    def allowed(self, allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
         """Say of each step whether it may be taken now; never of one that does not fit."""
         ...
 
@@ -98,10 +99,10 @@ class AgentSystem(Protocol):
         ...
 
 
-def fitting(allowance: Allowance, steps: Sequence[Step]) -> tuple[bool, ...]:
+def fitting(allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
     """Say of each step whether it fits what is left of every budget.
 
-    >>> fitting(Allowance.of({"search": 1}), [Step("search", {"search": 1})])
+    >>> fitting(Allowance.of({"search": 1}), [AgentStep("search", {"search": 1})])
     (True,)
     """
     return tuple(allowance.fits(step.needs) for step in steps)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from farthing.methods.agents.base import MONEY, Allowance, Amounts, Step, fitting
+from farthing.methods.agents.base import MONEY, AgentStep, Allowance, Amounts, fitting
 from farthing.methods.base import SystemCard
 from farthing.money import dollars
 
@@ -68,7 +68,7 @@ class BudgetTracker:
     guidance: Mapping[Regime, str] = field(default_factory=lambda: dict(GUIDANCE))
     """What is said in each regime."""
 
-    def allowed(self, allowance: Allowance, steps: Sequence[Step]) -> tuple[bool, ...]:
+    def allowed(self, allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
         """Return whether each step fits: what is told guides, and the budget is hard."""
         return fitting(allowance, steps)
 

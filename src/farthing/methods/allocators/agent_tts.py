@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.base import Allocation, Batch, room_nano
+from farthing.methods.allocators.base import Allocation, ItemBatch, room_nano
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray, IntArray
@@ -37,7 +37,7 @@ Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class Trial:
+class AllocationTrial:
     """A choice that was tried."""
 
     choice: tuple[int, ...]
@@ -49,7 +49,7 @@ class Trial:
 class Space:
     """What may be tried: parts as a batch's items, and one budget."""
 
-    batch: Batch
+    batch: ItemBatch
     budget_nano: int
     model: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     """[n, K] who is asked in an option; all the same where nothing is said."""
@@ -86,12 +86,14 @@ class Space:
         return found
 
 
-Proposer = Callable[[Space, Sequence[Trial], np.random.Generator], Sequence[Sequence[int]]]
+Proposer = Callable[
+    [Space, Sequence[AllocationTrial], np.random.Generator], Sequence[Sequence[int]]
+]
 """From what may be tried and what was to choices to try next; what does not fit is dropped."""
 
 
 def rule(
-    space: Space, archive: Sequence[Trial], generator: np.random.Generator
+    space: Space, archive: Sequence[AllocationTrial], generator: np.random.Generator
 ) -> list[tuple[int, ...]]:
     """Propose one choice; at the beginning, even shares for each model."""
     seen = {trial.choice for trial in archive}
@@ -144,7 +146,7 @@ def _near(space: Space, best: tuple[int, ...], generator: np.random.Generator) -
 
 
 def _expected(
-    space: Space, archive: Sequence[Trial], fresh: Sequence[tuple[int, ...]]
+    space: Space, archive: Sequence[AllocationTrial], fresh: Sequence[tuple[int, ...]]
 ) -> FloatArray:
     """Return what a ridge regression on the archive expects of choices, [len(fresh)]."""
     tried = _features(space, [trial.choice for trial in archive])
@@ -172,7 +174,7 @@ def _features(space: Space, choices: Sequence[Sequence[int]]) -> FloatArray:
     return np.concatenate([part.reshape(len(at), -1) for part in parts], axis=1)
 
 
-def insights(space: Space, archive: Sequence[Trial]) -> list[str]:
+def insights(space: Space, archive: Sequence[AllocationTrial]) -> list[str]:
     """Say what the archive shows, a line each: who does a part best, and where more adds nothing.
 
     Two trials that differ in one part alone say what that part's options are worth.
@@ -195,7 +197,7 @@ def insights(space: Space, archive: Sequence[Trial]) -> list[str]:
     return said
 
 
-def _saturated(space: Space, archive: Sequence[Trial], part: int) -> list[str]:
+def _saturated(space: Space, archive: Sequence[AllocationTrial], part: int) -> list[str]:
     cost, said = space.batch.expected_nano[part], []
     for one in archive:
         for other in archive:
@@ -212,14 +214,14 @@ def asking(ask: Ask, beside: Proposer = rule) -> Proposer:
     """Return a proposer that asks an LLM; where its reply has nothing new, the rule proposes.
 
     >>> from farthing.budgets.pacing.base import Option
-    >>> from farthing.methods.allocators.base import Batch
-    >>> space = Space(Batch.of([[Option(0, 1, 1), Option(0, 2, 2)]]), 2)
+    >>> from farthing.methods.allocators.base import ItemBatch
+    >>> space = Space(ItemBatch.of([[Option(0, 1, 1), Option(0, 2, 2)]]), 2)
     >>> asking(lambda prompt: "part 1 = option 2")(space, [], np.random.default_rng(0))
     [(1,)]
     """
 
     def propose(
-        space: Space, archive: Sequence[Trial], generator: np.random.Generator
+        space: Space, archive: Sequence[AllocationTrial], generator: np.random.Generator
     ) -> Sequence[Sequence[int]]:
         seen = {trial.choice for trial in archive}
         read = [one for one in choices(space, ask(prompt(space, archive))) if one not in seen]
@@ -230,7 +232,7 @@ def asking(ask: Ask, beside: Proposer = rule) -> Proposer:
     return propose
 
 
-def prompt(space: Space, archive: Sequence[Trial]) -> str:
+def prompt(space: Space, archive: Sequence[AllocationTrial]) -> str:
     """Return what an LLM is told: parts with their options and costs, the archive, the insights."""
     cost = space.batch.expected_nano
     lines = ["A task has these parts. Choose one option for each, so that the costs together are"]
@@ -274,13 +276,13 @@ def _said(space: Space, choice: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class AllocationSearch:
     """How a search went."""
 
     choice: IntArray
     """[n] the best that was tried."""
     value: float
-    trials: tuple[Trial, ...]
+    trials: tuple[AllocationTrial, ...]
     """All of them, in their order; each within the budget."""
     dropped: int
     """Proposals that were no choice, or beyond the budget; none of them was tried."""
@@ -298,7 +300,7 @@ class AgentTts:
 
     >>> from farthing.budgets.pacing.base import Option
     >>> part = [Option(0.0, cost, cost) for cost in (1, 2, 3)]
-    >>> space = Space(Batch.of([part, part]), budget_nano=4)
+    >>> space = Space(ItemBatch.of([part, part]), budget_nano=4)
     >>> AgentTts(trials=20).maximise(space, lambda choice: float(choice[0] - choice[1])).choice
     array([2, 0])
     """
@@ -308,26 +310,23 @@ class AgentTts:
     proposer: Proposer = rule
     seed: int = 0
 
-    def allocate(self, batch: Batch, budget_nano: int) -> Allocation:
+    def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
         """Give each item one option, where values add up: that takes no trial."""
         return LAGRANGIAN.allocate(batch, budget_nano)
 
     def maximise(
         self, space: Space, objective: Objective, first: Sequence[Sequence[int]] = ()
-    ) -> Found:
+    ) -> AllocationSearch:
         """Return the best choice that was tried within the budget.
 
         Args:
             space: parts, their options, and the budget for expected costs.
             objective: is run `trials` times at most, each time with another choice.
             first: choices to try before any proposal.
-
-        Raises:
-            InputError: not even the cheapest options fit the budget.
         """
         room_nano(space.batch, space.budget_nano)
         rng = np.random.default_rng(self.seed)
-        archive: list[Trial] = []
+        archive: list[AllocationTrial] = []
         seen: set[tuple[int, ...]] = set()
         dropped = idle = 0
         proposed: Sequence[Sequence[int]] = first or [space.batch.cheapest.tolist()]
@@ -339,7 +338,7 @@ class AgentTts:
                     dropped += 1
                 elif choice not in seen and len(archive) < self.trials:
                     seen.add(choice)
-                    archive.append(Trial(choice, float(objective(np.array(choice)))))
+                    archive.append(AllocationTrial(choice, float(objective(np.array(choice)))))
                     idle = 0
             if len(archive) >= self.trials:  # nothing is asked for that nobody would try
                 break
@@ -347,7 +346,7 @@ class AgentTts:
         if not archive:
             raise InputError("nothing that was proposed fits the budget; propose something cheaper")
         best = max(archive, key=lambda trial: trial.value)
-        return Found(np.array(best.choice), best.value, tuple(archive), dropped)
+        return AllocationSearch(np.array(best.choice), best.value, tuple(archive), dropped)
 
 
 AGENT_TTS = AgentTts()

@@ -6,8 +6,16 @@ one option so that the expected costs together stay within the budget, whatever 
 what that is worth, and what no assignment within the budget can be worth more than.
 
 The budget is on *expected* costs: they add up to no more than the budget, exactly, in
-nano-dollars. What is then really charged may be more or less. `Batch.at_most` holds the largest
+nano-dollars. What is then really charged may be more or less. `ItemBatch.at_most` holds the largest
 costs to the budget instead.
+
+Where the items are questions and the options a pool's models, `Estimates` say what each model is
+likely to make of a question that nobody asked yet. The chance of being right is one logistic
+regression a model on the question's words and, where questions have one, its group: RouteLLM's
+linear score of the text with a constant, for each model by itself. The expected cost is a line in
+the length of the text, a model each, within what was recorded. Both read nothing but the question.
+The features and the strength of the penalty are those that `route-llm` and the scorers of cascades
+have; that models are fitted one by one, and the line, are ours.
 """
 
 from collections.abc import Sequence
@@ -17,17 +25,19 @@ from typing import Protocol, Self
 import numpy as np
 
 from farthing.budgets.pacing.base import Option
-from farthing.errors import InputError
+from farthing.errors import InputError, MissingExtraError
+from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.money import dollars
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.pool import is_pool
 
 
 @dataclass(frozen=True)
-class Batch:
+class ItemBatch:
     """Items and their options: n items, K options each; some may lack some.
 
     >>> cheap, dear = Option(0.5, 100, 200), Option(0.9, 1_000, 1_000)
-    >>> Batch.of([[cheap, dear], [cheap]]).offered
+    >>> ItemBatch.of([[cheap, dear], [cheap]]).offered
     array([[ True,  True],
            [ True, False]])
     """
@@ -134,7 +144,7 @@ class Allocation:
 class Allocator(Protocol):
     """What a card of kind `allocator` makes: a pure function of a batch and a budget."""
 
-    def allocate(self, batch: Batch, budget_nano: int) -> Allocation:
+    def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
         """Give each item one option.
 
         Raises:
@@ -143,7 +153,7 @@ class Allocator(Protocol):
         ...
 
 
-def chosen(batch: Batch, choice: IntArray, bound: float) -> Allocation:
+def chosen(batch: ItemBatch, choice: IntArray, bound: float) -> Allocation:
     """Return the allocation that a choice is."""
     at = np.arange(len(batch)), choice
     value = float(batch.value[at].sum())
@@ -151,7 +161,7 @@ def chosen(batch: Batch, choice: IntArray, bound: float) -> Allocation:
     return Allocation(choice, value, batch.cost_of(choice), largest, max(bound, value))
 
 
-def room_nano(batch: Batch, budget_nano: int) -> int:
+def room_nano(batch: ItemBatch, budget_nano: int) -> int:
     """Return what the budget leaves beyond the cheapest options, in nano-dollars.
 
     Raises:
@@ -164,3 +174,84 @@ def room_nano(batch: Batch, budget_nano: int) -> int:
             f"items cost {dollars(batch.least_nano)}; give at least that, or fewer items"
         )
     return room
+
+
+__all__ = ["Estimates", "QuestionFeatures", "fit_estimates"]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What was learned of each of L models."""
+
+    models: tuple[str, ...]
+    groups: tuple[str, ...]
+    weight: FloatArray
+    """[L, F + 1] of words and groups in log-odds, the constant last."""
+    line: FloatArray
+    """[L, 2] nano-dollars of a question, and of a letter of it."""
+    range_nano: IntArray
+    """[L, 2] the least and the most that a question cost in training."""
+    mean: FloatArray
+    """[L] the share of right answers in training."""
+
+    def chance(self, asked: QuestionFeatures) -> FloatArray:
+        """Return the chance that each model is right, [n, L]."""
+        seen = seen_of(asked, self.groups)
+        odds: FloatArray = seen @ self.weight[:, :-1].T + self.weight[:, -1]
+        return np.asarray(1.0 / (1.0 + np.exp(-odds)))
+
+    def cost_nano(self, asked: QuestionFeatures) -> IntArray:
+        """Return what each model is expected to cost, [n, L]."""
+        letters = np.array([len(text) for text in asked.text], dtype=np.float64)
+        raw = self.line[:, 0] + letters[:, None] * self.line[:, 1]
+        return np.ceil(np.clip(raw, *self.range_nano.T)).astype(np.int64)
+
+    def batch(self, asked: QuestionFeatures, offered: BoolArray | None = None) -> ItemBatch:
+        """Return the questions as items, and the models as their options.
+
+        The most that an answer can cost is the most that one of this model cost in training.
+        """
+        expected = self.cost_nano(asked)
+        largest = np.maximum(expected, self.range_nano[:, 1])
+        every = np.ones(expected.shape, dtype=bool)
+        return ItemBatch(
+            self.chance(asked), expected, largest, every if offered is None else offered
+        )
+
+
+def fit_estimates(train: TraceArrays) -> Estimates:
+    """Learn from recorded questions of a pool."""
+    if not is_pool(train):
+        raise InputError(
+            "these traces are no pool of models, one call of each model a question; collect one "
+            "with `farthing collect`, or import one with `farthing traces import`"
+        )
+    try:
+        from farthing.methods.scorer import STRENGTH, logistic  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Learning who is right on which question", "train") from error
+    asked, made = QuestionFeatures.of(train), train.made[:, 0]
+    graded, right = made & ~train.ungraded[:, 0], train.correct[:, 0]
+    lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]
+    if lacking:
+        raise InputError(f"no answer of {lacking[0]} is graded; record `gold` or `correct`")
+    groups = groups_of(asked.group)
+    seen, cost = seen_of(asked, groups), train.cost_nano[:, 0]
+    letters = np.array([len(text) for text in asked.text], dtype=np.float64)
+    models = range(train.n_roles)
+    return Estimates(
+        train.roles,
+        groups,
+        np.array([logistic(seen[graded[:, m]], right[graded[:, m], m], STRENGTH) for m in models]),
+        np.array([_line(letters[made[:, m]], cost[made[:, m], m]) for m in models]),
+        np.array([[cost[made[:, m], m].min(), cost[made[:, m], m].max()] for m in models]),
+        np.array([right[graded[:, m], m].mean() for m in models]),
+    )
+
+
+def _line(letters: FloatArray, cost: IntArray) -> FloatArray:
+    """Return the line of least squares that does not fall, [2]."""
+    spread = letters - letters.mean()
+    total = float((spread**2).sum())
+    slope = max(0.0, float((spread * cost).sum()) / total) if total > 0.0 else 0.0
+    return np.array([float(cost.mean()) - slope * float(letters.mean()), slope])

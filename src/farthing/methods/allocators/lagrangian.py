@@ -8,7 +8,7 @@ from operator import mul
 import numpy as np
 
 from farthing.budgets.pacing.hindsight import Chain, chain
-from farthing.methods.allocators.base import Allocation, Batch, chosen, room_nano
+from farthing.methods.allocators.base import Allocation, ItemBatch, chosen, room_nano
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray, IntArray
 
@@ -23,12 +23,12 @@ class Lagrangian:
     """Solves the multiple-choice knapsack: exactly where it is small, else within its own bound.
 
     >>> from farthing.budgets.pacing.base import Option
-    >>> batch = Batch.of([[Option(0.5, 1, 1), Option(0.9, 5, 5)], [Option(0.4, 1, 1)]])
+    >>> batch = ItemBatch.of([[Option(0.5, 1, 1), Option(0.9, 5, 5)], [Option(0.4, 1, 1)]])
     >>> LAGRANGIAN.allocate(batch, 6).choice, LAGRANGIAN.allocate(batch, 5).choice
     (array([1, 0]), array([0, 0]))
     """
 
-    def allocate(self, batch: Batch, budget_nano: int) -> Allocation:
+    def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
         """Give each item one option; see `knapsack.pack`."""
         packed = pack(batch, budget_nano)
         return chosen(batch, packed.choice, packed.bound)
@@ -58,16 +58,13 @@ class Packed:
     """No choice within the budget is worth more."""
 
 
-def pack(batch: Batch, budget_nano: int, worth: FloatArray | None = None) -> Packed:
+def pack(batch: ItemBatch, budget_nano: int, worth: FloatArray | None = None) -> Packed:
     """Return the best choice that is found within a budget, and a bound on all of them.
 
     Args:
         batch: items and options; what they cost is read of it.
         budget_nano: for the expected costs together.
         worth: [n, K] what options are worth, any finite numbers; None: their values.
-
-    Raises:
-        InputError: not even the cheapest options fit.
     """
     room = room_nano(batch, budget_nano)
     worth = np.where(batch.offered, batch.value if worth is None else worth, -np.inf)
@@ -95,7 +92,7 @@ def pack(batch: Batch, budget_nano: int, worth: FloatArray | None = None) -> Pac
     return Packed(choice, float(worth[rows, choice].sum()) if exact else bound)
 
 
-def _cheapest(batch: Batch, worth: FloatArray) -> IntArray:
+def _cheapest(batch: ItemBatch, worth: FloatArray) -> IntArray:
     """Return each item's cheapest option, [n]; of several the one worth most."""
     cost = np.where(batch.offered, batch.expected_nano, np.iinfo(np.int64).max)
     least = cost == cost.min(axis=1, keepdims=True)

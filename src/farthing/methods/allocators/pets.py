@@ -24,11 +24,11 @@ from statistics import NormalDist
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.base import Allocation, Batch
+from farthing.methods.allocators.base import Allocation, ItemBatch
 from farthing.methods.allocators.lagrangian import LAGRANGIAN
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray
-from farthing.traces.samples import leaders
+from farthing.traces.pool import leaders
 
 FIRST = 4
 """Samples that a question of a stream gets before it is put in a bucket."""
@@ -62,7 +62,7 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """How many samples a question of a stream gets."""
 
     buckets: tuple[Bucket, ...]
@@ -77,9 +77,6 @@ class Plan:
         Args:
             answer: [n, K] recorded samples, in the order of sampling.
             budget: samples for all n questions.
-
-        Raises:
-            InputError: the budget does not pay for the first samples.
         """
         spare = budget - FIRST * len(answer)
         if spare < 0:
@@ -106,7 +103,7 @@ class Plan:
 class Pets:
     """The allocator."""
 
-    def allocate(self, batch: Batch, budget_nano: int) -> Allocation:
+    def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
         """Give each question a number of samples, where it is known what each number is worth."""
         return LAGRANGIAN.allocate(batch, budget_nano)
 
@@ -120,9 +117,6 @@ class Pets:
             questions: how many there are.
             budget: samples for all of them, never exceeded.
             most: samples of one question.
-
-        Raises:
-            InputError: the budget does not pay for one sample each.
         """
         if budget < questions:
             raise InputError(
@@ -140,15 +134,12 @@ class Pets:
                 heappush(waiting, (-_gain(answers[i]), i))
         return answers
 
-    def plan(self, recorded: IntArray, per_question: float) -> Plan:
+    def plan(self, recorded: IntArray, per_question: float) -> SamplingPlan:
         """Share a stream's budget among its buckets, by how votes settled on recorded questions.
 
         Args:
             recorded: [n, K] samples of other questions, in any order; K above 4.
             per_question: samples a question, on average; at least 4.
-
-        Raises:
-            InputError: there are too few samples to learn from, or to give.
         """
         n, most = recorded.shape
         if most <= FIRST or per_question < FIRST:
@@ -165,8 +156,8 @@ class Pets:
         curve = {one.agree: one.curve(k.astype(np.float64)) for one in buckets}
         value = np.array([curve[level] for level in agree.tolist()])
         cost = np.broadcast_to(k, value.shape).astype(np.int64)
-        got = self.allocate(Batch(value, cost, cost), int(per_question * n)).choice + FIRST
-        return Plan(
+        got = self.allocate(ItemBatch(value, cost, cost), int(per_question * n)).choice + FIRST
+        return SamplingPlan(
             tuple(
                 Bucket(
                     one.agree,
@@ -259,8 +250,7 @@ def _wins(p: FloatArray, leader: int, most: int) -> FloatArray:
 def settled(counts: tuple[int, ...]) -> float:
     """Return the probability that the leader is the likeliest answer, after these counts.
 
-    Args:
-        counts: votes of each answer seen, falling; () before any sample.
+    The votes of each answer seen fall; () before any sample.
 
     >>> settled((1,)), settled((3,)), round(settled((3, 3)), 3)
     (0.75, 0.9375, 0.489)

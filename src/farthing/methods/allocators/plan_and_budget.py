@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.allocators.base import Allocation, Batch, chosen, room_nano
+from farthing.methods.allocators.base import Allocation, ItemBatch, chosen, room_nano
 from farthing.methods.allocators.lagrangian import pack
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray, IntArray
@@ -39,23 +39,22 @@ SCHEDULES: Mapping[str, Callable[[FloatArray, int], FloatArray]] = {
 class PlanAndBudget:
     """The allocator."""
 
-    def allocate(self, batch: Batch, budget_nano: int) -> Allocation:
+    def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
         """Give each part one option: by its share, or by the knapsack where that is worth more."""
         packed = pack(batch, budget_nano)
         direct = chosen(batch, packed.choice, packed.bound)
         by_share = chosen(batch, self.shared(batch, budget_nano), packed.bound)
         return by_share if by_share.value > direct.value else direct
 
-    def shared(self, batch: Batch, budget_nano: int, credit: FloatArray | None = None) -> IntArray:
+    def shared(
+        self, batch: ItemBatch, budget_nano: int, credit: FloatArray | None = None
+    ) -> IntArray:
         """Return the options that the parts' shares pay for, [n].
 
         Args:
             batch: parts and their options.
             budget_nano: for the expected costs together, never exceeded.
             credit: [n] how much more, or less, a part weighs; None: all alike.
-
-        Raises:
-            InputError: not even the cheapest options fit the budget.
         """
         room_nano(batch, budget_nano)
         fits = [
@@ -70,7 +69,7 @@ class PlanAndBudget:
         return spent(batch, share, budget_nano)
 
 
-def spent(batch: Batch, share: IntArray, budget_nano: int) -> IntArray:
+def spent(batch: ItemBatch, share: IntArray, budget_nano: int) -> IntArray:
     """Return each part's most valuable option within its share, [n]; what is left is passed on.
 
     Parts with the least value are served first.
@@ -89,7 +88,7 @@ def spent(batch: Batch, share: IntArray, budget_nano: int) -> IntArray:
     return choice
 
 
-def _best(batch: Batch, part: int, room: int) -> int:
+def _best(batch: ItemBatch, part: int, room: int) -> int:
     """Return a part's most valuable option that costs no more; the cheaper one of equal ones."""
     within = batch.offered[part] & (batch.expected_nano[part] <= room)
     worth = np.where(within, batch.value[part], -1.0)
@@ -153,9 +152,6 @@ def whole(share: FloatArray, budget: int) -> IntArray:
 
 def scheduled(name: str, credit: FloatArray) -> FloatArray:
     """Return the weights of a schedule times credits, [m]; they add up to 1.
-
-    Raises:
-        InputError: there is no such schedule.
 
     >>> scheduled("linear", np.ones(3)).round(3), scheduled("exponential", np.ones(2)).round(3)
     (array([0.5  , 0.333, 0.167]), array([0.667, 0.333]))

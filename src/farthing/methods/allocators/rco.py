@@ -23,7 +23,7 @@ from math import inf
 
 import numpy as np
 
-from farthing.methods.allocators.base import Allocation, Batch, chosen, room_nano
+from farthing.methods.allocators.base import Allocation, ItemBatch, chosen, room_nano
 from farthing.methods.allocators.lagrangian import pack
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray, IntArray
@@ -51,7 +51,7 @@ class RiemannianOptimisation:
     joint_only: bool = False
     """Whether a batch whose values add up goes to the knapsack at once."""
 
-    def allocate(self, batch: Batch, budget_nano: int) -> Allocation:
+    def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
         """Give each item one option, where values add up."""
         packed = pack(batch, budget_nano)
         if self.joint_only or batch.cost_of(batch.best) <= budget_nano:
@@ -61,33 +61,27 @@ class RiemannianOptimisation:
         direct = chosen(batch, packed.choice, packed.bound)
         return rounded if rounded.value > direct.value else direct
 
-    def maximise(self, batch: Batch, budget_nano: int, objective: Objective) -> IntArray:
+    def maximise(self, batch: ItemBatch, budget_nano: int, objective: Objective) -> IntArray:
         """Give each item one option, [n], where the objective says what they are worth together.
 
         Args:
             batch: what options cost, and which there are; its values are not read.
             budget_nano: for the expected costs together.
             objective: what soft assignments are worth, and its gradient.
-
-        Raises:
-            InputError: not even the cheapest options fit the budget.
         """
         soft = self.descend(batch, budget_nano, objective)
         linear = pack(batch, budget_nano, objective(soft)[1]).choice
         both = self.rounded(batch, budget_nano, soft), linear
         return max(both, key=lambda choice: objective(_hard(batch, choice))[0])
 
-    def rounded(self, batch: Batch, budget_nano: int, soft: FloatArray) -> IntArray:
+    def rounded(self, batch: ItemBatch, budget_nano: int, soft: FloatArray) -> IntArray:
         """Return the likeliest choice within the budget, [n]: a knapsack on log-probabilities."""
         return pack(batch, budget_nano, np.log(np.maximum(soft, FLOOR))).choice
 
-    def descend(self, batch: Batch, budget_nano: int, objective: Objective) -> FloatArray:
+    def descend(self, batch: ItemBatch, budget_nano: int, objective: Objective) -> FloatArray:
         """Return soft assignments, [n, K], whose expected cost is the budget.
 
         A budget that pays for more than every item's dearest option is not spent.
-
-        Raises:
-            InputError: not even the cheapest options fit the budget.
         """
         room_nano(batch, budget_nano)
         cost, budget = _in_shares(batch, budget_nano)
@@ -106,7 +100,7 @@ class RiemannianOptimisation:
         return softmax(logits)
 
 
-def _in_shares(batch: Batch, budget_nano: int) -> tuple[FloatArray, float]:
+def _in_shares(batch: ItemBatch, budget_nano: int) -> tuple[FloatArray, float]:
     """Return costs beyond the cheapest, [n, K], and the budget, in the largest such cost."""
     cost = np.where(batch.offered, batch.expected_nano, np.iinfo(np.int64).max)
     extra = np.where(batch.offered, cost - cost.min(axis=1, keepdims=True), 0)
@@ -115,12 +109,12 @@ def _in_shares(batch: Batch, budget_nano: int) -> tuple[FloatArray, float]:
     return extra / unit, room / unit
 
 
-def _sum_of(batch: Batch) -> Objective:
+def _sum_of(batch: ItemBatch) -> Objective:
     worth = np.where(batch.offered, batch.value, 0.0)
     return lambda soft: (float(np.einsum("nk,nk->", soft, worth)), worth)
 
 
-def _hard(batch: Batch, choice: IntArray) -> FloatArray:
+def _hard(batch: ItemBatch, choice: IntArray) -> FloatArray:
     hard: FloatArray = (choice[:, None] == np.arange(batch.value.shape[1])).astype(np.float64)
     return hard
 

@@ -25,7 +25,7 @@ from farthing.budgets.pacing import base as pacing
 from farthing.budgets.pacing.base import Option
 from farthing.budgets.pacing.dual_descent import FOLLOWING
 from farthing.errors import InputError
-from farthing.features.question_text import HASHED, word_vectors
+from farthing.features.question import HASHED, word_vectors
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 FLOOR = 0.01
@@ -48,7 +48,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Seen:
+class BanditContext:
     """What a bandit knows of a question before it is asked."""
 
     features: FloatArray
@@ -60,10 +60,10 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class GradedDraw:
     """What became of a question."""
 
-    seen: Seen
+    seen: BanditContext
     arm: int
     propensities: FloatArray
     """[K] with which probability each arm could be drawn."""
@@ -86,21 +86,21 @@ class Bandit(Protocol):
         """Return what is known before the first question."""
         ...
 
-    def propensities(self, learned: Any, seen: Seen, /) -> FloatArray:
+    def propensities(self, learned: Any, seen: BanditContext, /) -> FloatArray:
         """Return [K] probabilities: 0 where an arm is not offered, 1 in all."""
         ...
 
-    def learn(self, learned: Any, lesson: Lesson, /) -> Any:
+    def learn(self, learned: Any, lesson: GradedDraw, /) -> Any:
         """Return what is known after a grade."""
         ...
 
 
 @dataclass(frozen=True)
-class Session:
+class BanditSession:
     """Where a stream of questions stands."""
 
     arms: tuple[Arm, ...]
-    day: pacing.State
+    day: pacing.PacingState
     """The money: budget, spent, reserved, price."""
     learned: Any
     floor: float
@@ -117,7 +117,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ArmChoice:
     """Whom to ask."""
 
     arm: int
@@ -128,10 +128,10 @@ class Choice:
     """[K] those of all arms."""
     least: float
     """What `propensity` could not fall below, whatever the question; `off_policy` needs it."""
-    seen: Seen
+    seen: BanditContext
     option: Option
     """What is reserved."""
-    session: Session
+    session: BanditSession
     """Where the stream stands with that reserved."""
 
     @property
@@ -147,7 +147,7 @@ def begin(
     questions: int,
     dimensions: int,
     floor: float = FLOOR,
-) -> Session:
+) -> BanditSession:
     """Return where a stream begins.
 
     Args:
@@ -177,16 +177,16 @@ def begin(
         )
     none = np.zeros(len(arms), dtype=np.int64)
     day = pacing.begin(FOLLOWING, budget_nano, questions)
-    return Session(tuple(arms), day, bandit.begin(len(arms), dimensions), floor, none, none)
+    return BanditSession(tuple(arms), day, bandit.begin(len(arms), dimensions), floor, none, none)
 
 
 def choose(
     bandit: Bandit,
-    session: Session,
+    session: BanditSession,
     features: FloatArray,
     rng: np.random.Generator,
     offered: BoolArray | None = None,
-) -> Choice | None:
+) -> ArmChoice | None:
     """Draw the arm that a question goes to, and reserve the most that it can cost.
 
     Args:
@@ -209,7 +209,7 @@ def choose(
         return None
     now = min(1.0, day.settled / day.requests)
     price = FOLLOWING.price(day, now)
-    seen = Seen(features, some, price / day.share_nano * session.cost_nano)
+    seen = BanditContext(features, some, price / day.share_nano * session.cost_nano)
     raw = bandit.propensities(session.learned, seen)
     one = raw.shape == (k,) and (raw >= 0.0).all() and abs(raw.sum() - 1.0) <= 1e-9
     if not one or raw[~some].any():
@@ -226,12 +226,12 @@ def choose(
     if reserved is None:
         raise ValueError(f"{asked.name} does not fit what is left")
     after = replace(session, day=reserved.state)
-    return Choice(arm, asked.name, float(chances[arm]), chances, least, seen, option, after)
+    return ArmChoice(arm, asked.name, float(chances[arm]), chances, least, seen, option, after)
 
 
 def settle(
-    bandit: Bandit, session: Session, choice: Choice, grade: float | None, cost_nano: int
-) -> Session:
+    bandit: Bandit, session: BanditSession, choice: ArmChoice, grade: float | None, cost_nano: int
+) -> BanditSession:
     """Learn what became of a question, and put its cost in place of the reservation.
 
     Args:
@@ -251,7 +251,7 @@ def settle(
     now = min(1.0, (day.settled + 1) / day.requests)
     learned = session.learned
     if grade is not None:
-        lesson = Lesson(choice.seen, choice.arm, choice.propensities, grade)
+        lesson = GradedDraw(choice.seen, choice.arm, choice.propensities, grade)
         learned = bandit.learn(learned, lesson)
     one = np.arange(len(session.arms)) == choice.arm
     return replace(
@@ -263,7 +263,7 @@ def settle(
     )
 
 
-def release(session: Session, choice: Choice) -> Session:
+def release(session: BanditSession, choice: ArmChoice) -> BanditSession:
     """Give a reservation back: nothing was sent, and nothing is learned from it."""
     return replace(session, day=pacing.release(session.day, choice.option))
 

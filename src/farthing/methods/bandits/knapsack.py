@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.bandits.base import Lesson, Seen
+from farthing.methods.bandits.base import BanditContext, GradedDraw
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
 
@@ -57,13 +57,13 @@ class Knapsack:
         """Return no losses."""
         return Losses(np.zeros(arms))
 
-    def propensities(self, learned: Losses, seen: Seen, /) -> FloatArray:
+    def propensities(self, learned: Losses, seen: BanditContext, /) -> FloatArray:
         """Return [K] probabilities of arms by what they lost so far."""
         found = np.zeros(len(learned.loss))
         found[seen.offered] = tsallis(learned.loss[seen.offered], eta(learned.lessons))
         return found
 
-    def learn(self, learned: Losses, lesson: Lesson, /) -> Losses:
+    def learn(self, learned: Losses, lesson: GradedDraw, /) -> Losses:
         """Add what asking each arm would have lost, as far as it is known."""
         arm, chances = lesson.arm, lesson.propensities
         middle = np.where(chances >= eta(learned.lessons) ** 2, 0.5, 0.0)

@@ -17,19 +17,21 @@ Source: Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro 2022, "Anytime-vali
 inference for contextual bandits", with the bets of `calibration.anytime`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.bandits.base import Choice
+from farthing.methods.bandits.base import ArmChoice
 from farthing.promises.statistics import confidence_sequence
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.base import Trace
 
 
 @dataclass(frozen=True)
-class Log:
+class PropensityLog:
     """What was drawn on n questions, with which probability, and its grade."""
 
     arm: IntArray
@@ -46,7 +48,7 @@ class Log:
     """[n, K] which arms could be drawn."""
 
     @classmethod
-    def of(cls, choices: Sequence[Choice], grades: Sequence[float]) -> "Log":
+    def of(cls, choices: Sequence[ArmChoice], grades: Sequence[float]) -> "PropensityLog":
         """Return the record of choices, in their order."""
         if not choices:
             raise InputError("nothing was chosen yet; there is no record to judge by")
@@ -61,7 +63,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Value:
+class OffPolicyValue:
     """The mean grade that another policy would have had."""
 
     estimate: float | None
@@ -74,7 +76,7 @@ class Value:
     """Questions that count: those before the budget first left out an arm that it asks."""
 
 
-def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
+def value_of(log: PropensityLog, arms: IntArray | int, delta: float = 0.05) -> OffPolicyValue:
     """Return what a policy would have come to, with an interval that may be looked at any time.
 
     Args:
@@ -85,7 +87,8 @@ def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
 
     >>> n = 400
     >>> even, right = np.full(n, 0.5), np.tile([1.0, 1.0, 1.0, 0.0], n // 4)
-    >>> log = Log(np.repeat([0, 1], n // 2), even, even, even, right, np.ones((n, 2), dtype=bool))
+    >>> arm, every = np.repeat([0, 1], n // 2), np.ones((n, 2), dtype=bool)
+    >>> log = PropensityLog(arm, even, even, even, right, every)
     >>> found = value_of(log, 0)
     >>> found.estimate, found.agreed, found.low < 0.75 < found.high
     (0.75, 200, True)
@@ -100,4 +103,44 @@ def value_of(log: Log, arms: IntArray | int, delta: float = 0.05) -> Value:
         confidence_sequence.MeanState.begin(delta), log.grade[hit], least[hit] / log.propensity[hit]
     )
     low, high = confidence_sequence.interval(state)
-    return Value(confidence_sequence.estimate(state), low, high, len(hit), n)
+    return OffPolicyValue(confidence_sequence.estimate(state), low, high, len(hit), n)
+
+
+PROPENSITY, LEAST, FLOOR = "propensity", "least_propensity", "floor_propensity"
+"""Names of the recorded numbers; features only for who asks for them by name."""
+
+
+def recorded(
+    traces: Iterable[Trace], ids: Sequence[str], choices: Sequence[ArmChoice]
+) -> Iterator[Trace]:
+    """Yield the traces of the questions that were asked, with the call of the model that was drawn.
+
+    The traces have the calls of all models; ids and choices are those of the questions asked.
+    """
+    by_id = {trace.id: trace for trace in traces}
+    for at, choice in zip(ids, choices, strict=True):
+        trace = by_id[at]
+        call = next(call for call in trace.calls if call.role == choice.name)
+        drawn = {PROPENSITY: choice.propensity, LEAST: choice.least, FLOOR: choice.floor}
+        numbers = {**call.extra, **drawn}
+        yield msgspec.structs.replace(trace, calls=[msgspec.structs.replace(call, extra=numbers)])
+
+
+def log_of(traces: TraceArrays) -> PropensityLog:
+    """Return what such traces say of other policies, for `off_policy.value_of`."""
+    names = PROPENSITY, LEAST, FLOOR
+    if lacking := [name for name in names if name not in traces.signals]:
+        raise InputError(f"these traces have no `{lacking[0]}`; a bandit writes it with each call")
+    made = traces.made[:, 0]
+    if not (made.sum(axis=1) == 1).all():
+        raise InputError("a record of a bandit has one call a question; these traces have others")
+    at = np.arange(len(traces)), 0, made.argmax(axis=1)
+    drawn, least, floor = (traces.signals[name][at].astype(np.float64) for name in names)
+    return PropensityLog(
+        made.argmax(axis=1),
+        drawn,
+        least,
+        floor,
+        traces.correct[at].astype(np.float64),
+        np.ones(made.shape, dtype=bool),
+    )

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from farthing.methods.bandits.base import Lesson, Seen
+from farthing.methods.bandits.base import BanditContext, GradedDraw
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
 
@@ -46,7 +46,7 @@ class Regressions:
     """[K, d]"""
     lessons: int = 0
     """How many are in the sums."""
-    batch: tuple[Lesson, ...] = field(default=())
+    batch: tuple[GradedDraw, ...] = field(default=())
     promoted: int = 0
     refused: int = 0
     """How many new regressions the guard let pass, and held back."""
@@ -71,7 +71,7 @@ class SquareCb:
         nothing = np.zeros((arms, dimensions))
         return Regressions(nothing, np.tile(pull, (arms, 1, 1)), nothing)
 
-    def propensities(self, learned: Regressions, seen: Seen, /) -> FloatArray:
+    def propensities(self, learned: Regressions, seen: BanditContext, /) -> FloatArray:
         """Return [K] probabilities by the gaps to the best arm."""
         some = seen.offered
         worth = learned.expected(seen.features)[some] - seen.toll[some]
@@ -80,7 +80,7 @@ class SquareCb:
         found[some] = inverse_gaps(worth, self.gamma * float(np.sqrt(len(worth) * (t + 1))))
         return found
 
-    def learn(self, learned: Regressions, lesson: Lesson, /) -> Regressions:
+    def learn(self, learned: Regressions, lesson: GradedDraw, /) -> Regressions:
         """Keep a lesson; where its batch is full, fit anew, and let the guard decide."""
         after = replace(learned, batch=(*learned.batch, lesson))
         full = min(MOST, max(FEWEST, learned.lessons // SHARE))
@@ -121,7 +121,7 @@ def refitted(learned: Regressions) -> Regressions:
     )
 
 
-def worse(candidate: FloatArray, present: FloatArray, fresh: tuple[Lesson, ...]) -> bool:
+def worse(candidate: FloatArray, present: FloatArray, fresh: tuple[GradedDraw, ...]) -> bool:
     """Return whether it predicted fresh grades worse, by more than one standard error."""
     features = np.array([one.seen.features for one in fresh])
     arms = np.array([one.arm for one in fresh])

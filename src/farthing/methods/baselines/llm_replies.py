@@ -15,7 +15,7 @@ from farthing.methods.base import Dataset, Method, Variant
 from farthing.methods.baselines.rounds import FixedLearner
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds, Policy
-from farthing.traces.arrays import FloatArray, IntArray, Replies, TraceArrays
+from farthing.traces.arrays import FloatArray, IntArray, PolicyReplies, TraceArrays
 
 NO_REPLIES = "no replies recorded"
 
@@ -32,9 +32,6 @@ class LlmPolicy(DataclassState, InRounds):
         """Return 1 for the action that was named and 0 for the others.
 
         In the last round a reply that does not choose an answer counts as the guide's.
-
-        Raises:
-            InputError: the traces hold no replies of that role.
         """
         action = _replies(traces, self.replies).action.astype(np.int64)
         action = np.where(action < 0, traces.n_roles, action)
@@ -57,11 +54,7 @@ class LlmExitPolicy(DataclassState, InRounds):
     stochastic: bool = True
 
     def scores(self, traces: TraceArrays) -> FloatArray:
-        """Return 1 for `next` where the reply goes on and 1 for the role where it stops.
-
-        Raises:
-            InputError: the traces hold no such replies, or no such role.
-        """
+        """Return 1 for `next` where the reply goes on and 1 for the role where it stops."""
         action = _replies(traces, self.replies).action
         goes_on = (action < 0) | (action == traces.n_roles)
         goes_on[:, -1] = False
@@ -77,7 +70,7 @@ class LlmExitPolicy(DataclassState, InRounds):
         return _replies(traces, self.replies).cost_nano + own - traces.round_cost_nano
 
 
-def _replies(traces: TraceArrays, role: str) -> Replies:
+def _replies(traces: TraceArrays, role: str) -> PolicyReplies:
     if role not in traces.replies:
         known = ", ".join(sorted(traces.replies)) or "none"
         raise InputError(f"{NO_REPLIES} under the role '{role}' (recorded: {known})")

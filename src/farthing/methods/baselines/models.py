@@ -16,6 +16,7 @@ from farthing.methods.pool import (
     Stages,
     everyone,
     frontier,
+    pool_method,
     possible_answers,
     strongest,
     tables,
@@ -221,16 +222,12 @@ BEST_SINGLE = Method(
     tried_for=frozenset({"one"}),
     place=93,
 )
-ALWAYS_ALL = Method(
+ALWAYS_ALL = pool_method(
     name="always-all",
     label="Always all",
     meaning="Every model answers everything, and a vote decides",
     policy=AlwaysAllPolicy,
     learner=AlwaysAllLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
     varies_with=frozenset(),
     place=94,
 )

@@ -4,7 +4,7 @@ The paper of CCPO lets the guide judge, because a small base model judges itself
 answers are the guide's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -82,14 +82,6 @@ def disagreement(traces: TraceArrays) -> FloatArray:
     return doubt
 
 
-def _uncertainty(traces: TraceArrays) -> FloatArray:
-    return _guide_signal(traces, "uncertainty", unknown=_UTTER_DOUBT)
-
-
-def _lack_of_confidence(traces: TraceArrays) -> FloatArray:
-    return 1.0 - _guide_signal(traces, "confidence", unknown=0.0)
-
-
 def _guide_signal(traces: TraceArrays, name: str, unknown: float) -> FloatArray:
     if name not in traces.signals:
         return np.full((len(traces), traces.horizon), unknown)
@@ -97,9 +89,9 @@ def _guide_signal(traces: TraceArrays, name: str, unknown: float) -> FloatArray:
     return np.where(np.isnan(recorded), unknown, recorded)
 
 
-_DOUBT = {
-    "uncertainty": _uncertainty,
-    "confidence": _lack_of_confidence,
+_DOUBT: Mapping[Source, Callable[[TraceArrays], FloatArray]] = {
+    "uncertainty": lambda traces: _guide_signal(traces, "uncertainty", unknown=_UTTER_DOUBT),
+    "confidence": lambda traces: 1.0 - _guide_signal(traces, "confidence", unknown=0.0),
     "disagreement": disagreement,
 }
 

@@ -13,7 +13,6 @@ from itertools import combinations, product
 
 import numpy as np
 
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     SETTINGS,
     PoolLearner,
@@ -23,6 +22,7 @@ from farthing.methods.pool import (
     Stages,
     everyone,
     list_of,
+    pool_method,
     tables,
 )
 from farthing.methods.scorer import Scorers, fit_scorers
@@ -128,18 +128,13 @@ def _solve(
     return total, [tuple(go[..., g] for go in plans) for g in range(len(prices))]
 
 
-AUTO_MIX = Method(
+AUTO_MIX = pool_method(
     name="auto-mix",
     label="AutoMix",
     meaning="A verifier doubts each reply, and a POMDP decides whether to go up a size",
     paper="2310.12963",
     policy=AutoMixPolicy,
     learner=AutoMixLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one"}),
     place=83,
 )

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,
@@ -21,6 +20,7 @@ from farthing.methods.pool import (
     everyone,
     list_of,
     pair,
+    pool_method,
     quantiles,
     strongest,
     tables,
@@ -81,18 +81,14 @@ class ArbitrageLearner(PoolLearner):
         return ArbitragePolicy(scorers, primary, guardian, values)
 
 
-CONFORMAL_ARBITRAGE = Method(
+CONFORMAL_ARBITRAGE = pool_method(
     name="conformal-arbitrage",
     label="Conformal arbitrage",
     meaning="A cheap model answers where its best answer is far ahead, a guardian answers the rest",
     paper="2506.00911",
     policy=ArbitragePolicy,
     learner=ArbitrageLearner(),
-    action_spaces=("pool",),
     needs=("pool", "confidences"),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one"}),
     place=86,
 )

@@ -13,7 +13,6 @@ from itertools import permutations
 
 import numpy as np
 
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     SETTINGS,
     PoolLearner,
@@ -23,6 +22,7 @@ from farthing.methods.pool import (
     Stages,
     everyone,
     frontier,
+    pool_method,
     tables,
 )
 from farthing.methods.scorer import Scorers, fit_scorers
@@ -120,18 +120,13 @@ def _levels(score: FloatArray, *, ends: bool) -> FloatArray:
     return np.unique(np.quantile(score, np.linspace(0, 1, LEVELS)[1:]))
 
 
-FRUGAL_GPT = Method(
+FRUGAL_GPT = pool_method(
     name="frugal-gpt",
     label="FrugalGPT",
     meaning="A learned list of up to three models, each believed where its score is high enough",
     paper="2305.05176",
     policy=FrugalGptPolicy,
     learner=FrugalGptLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one"}),
     place=82,
 )

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,
@@ -22,6 +21,7 @@ from farthing.methods.pool import (
     everyone,
     list_of,
     pair,
+    pool_method,
     strongest,
     tables,
 )
@@ -103,21 +103,18 @@ def fit_isotonic(score: FloatArray, pool: PoolTables) -> Isotonic:
     )
 
 
-UCCI = Method(
+UCCI = pool_method(
     name="ucci",
     label="UCCI",
     meaning="The small model's confidence, calibrated, decides whether to ask the large one",
     policy=UcciPolicy,
     learner=UcciLearner(),
     paper="2605.18796",
-    action_spaces=("pool",),
     needs=("pool", "confidences"),
-    extras=("train",),
     imports=(
         "sklearn.isotonic",
         "sklearn.linear_model",
     ),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one"}),
     place=84,
 )

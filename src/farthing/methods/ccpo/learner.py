@@ -1,9 +1,14 @@
-"""Conformal Constrained Policy Optimization (Si et al. 2025, arXiv 2511.11828).
+"""CPO and CCPO: a policy over {base answer, guide answer, next round} that costs least.
 
-A policy over {base answer, guide answer, next round} and a threshold kappa, learned together. What
-the paper prints wrongly or leaves open is settled in `docs/ccpo.md`.
+CPO (Achiam et al. 2017, arXiv 1705.10528) has no set: the sampled answer is to be right (or nothing
+is) with probability 1 - alpha. It acts by sampling; CPO batch and CPO online turn the same policy
+into sets, by split conformal calibration or by the threshold that this learner leaves behind.
+
+CCPO (Si et al. 2025, arXiv 2511.11828) learns the policy and a threshold kappa together. What the
+paper prints wrongly or leaves open is settled in `docs/ccpo.md`.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
@@ -14,10 +19,11 @@ from torch import Tensor
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Progress
-from farthing.methods.cpo.learner import to_policy
-from farthing.methods.recorder import Recorder
-from farthing.promises.kinds.online import OnlineThreshold, update
-from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate
+from farthing.methods.ccpo.policy import NetworkPolicy
+from farthing.process.replay import paths
+from farthing.promises.kinds.online import OnlineThreshold, run_online, update
+from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
+from farthing.rl.networks import Network
 from farthing.rl.rollout import Episodes, Questions, draw
 from farthing.rl.soft_set import (
     critical_threshold,
@@ -30,8 +36,140 @@ from farthing.rl.soft_set import (
     soft_set_policy,
     soft_set_size,
 )
-from farthing.rl.trust_region import Problem, Surrogate, TrustRegion, improve, probabilities
+from farthing.rl.trust_region import StepProblem, Surrogate, TrustRegion, improve, probabilities
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+
+REPORT_EVERY = 25
+"""Updates between two reports of progress."""
+
+
+class CurveRecorder:
+    """Keeps every update's figures as training curves."""
+
+    def __init__(self, progress: Progress, updates: int) -> None:
+        self._progress, self._updates = progress, updates
+        self._figures: list[Mapping[str, float]] = []
+
+    def run(self, update: Callable[[], Mapping[str, float]]) -> bool:
+        """Run all updates; return whether Ctrl-C ended them early, with what there is kept."""
+        try:
+            for done in range(1, self._updates + 1):
+                self._figures.append(update())
+                if done % REPORT_EVERY == 0 or done == self._updates:
+                    self._progress.update(done, self._updates, self._recent())
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def curves(self) -> dict[str, FloatArray]:
+        """Return one array a figure, one value an update."""
+        if not self._figures:
+            return {}
+        return {name: np.array([f[name] for f in self._figures]) for name in self._figures[0]}
+
+    def _recent(self) -> dict[str, float]:
+        recent = self._figures[-REPORT_EVERY:]
+        return {name: float(np.mean([f[name] for f in recent])) for name in recent[0]}
+
+
+@dataclass(frozen=True)
+class CpoConfig:
+    """The settings of one training."""
+
+    updates: int = 2_000
+    batch: int = 10
+    """Episodes an update."""
+    region: TrustRegion = field(default_factory=TrustRegion)
+
+
+@dataclass(frozen=True)
+class CpoLearner:
+    """Learns a stochastic policy that answers once (Achiam et al. 2017)."""
+
+    config: CpoConfig = field(default_factory=CpoConfig)
+    extra_features: tuple[str, ...] = ()
+
+    def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
+        """Train on recorded questions; the same seed gives the same policy, bit for bit.
+
+        The threshold is that of CPO online: an online pass over the questions of all updates, in
+        the order in which CCPO meets them under the same seed.
+        """
+        torch.set_num_threads(1)
+        features = FeatureSet.fit(train, self.extra_features)
+        questions = Questions.of(train, features.transform(train))
+        training = _CpoTraining(self.config, questions, alpha, seed)
+        recorder = CurveRecorder(progress, self.config.updates)
+        stopped = recorder.run(training.update)
+        policy = to_policy(training.parts.network, features)
+        kappa = self._online(policy, train, alpha, seed)
+        return Fitted(policy, kappa, recorder.curves(), stopped)
+
+    def _online(
+        self, policy: NetworkPolicy, train: TraceArrays, alpha: Fraction, seed: int
+    ) -> float:
+        critical = paths(policy.scores(train), train, empty="allow").critical
+        stream = question_stream(len(train), self.config.batch, seed)
+        order = np.concatenate([next(stream) for _ in range(self.config.updates)])
+        return float(run_online(critical[order], alpha, stream.batch)[-1])
+
+
+class _CpoTraining:
+    """CPO on the network's own actions."""
+
+    def __init__(self, config: CpoConfig, questions: Questions, alpha: Fraction, seed: int) -> None:
+        self.parts = ActorCritic(questions, config.batch, seed)
+        self._config, self._target = config, float(1 - alpha)
+
+    def update(self) -> dict[str, float]:
+        """Roll out, update the critics, take one step; return the update's figures."""
+        batch = self.parts.batch()
+        pi = probabilities(self.parts.network, batch.observations)
+        behaviour = pi.numpy()
+        episodes = draw(behaviour, batch.correct, self.parts.rng)
+        covered = episodes.right | ~batch.solvable
+        coverage = (episodes.final & covered[:, None]).astype(float)
+        sampled = self.parts.criticise(
+            RollOut(
+                batch, episodes, behaviour, behaviour, batch.cost, coverage, float(covered.mean())
+            )
+        )
+        problem = StepProblem(
+            batch.observations, _SampledObjective(sampled), policy_metric(pi), self._target
+        )
+        done = improve(self.parts.network, problem, self._config.region)
+        self.parts.network = done.network
+        return {
+            "violation": done.violation,
+            "cost": float((batch.cost * episodes.taken).sum(axis=1).mean()),
+            "coverage": float(covered.mean()),
+            "length": float(episodes.taken.sum(axis=1).mean()),
+        }
+
+
+@dataclass(frozen=True)
+class _SampledObjective:
+    """What a new policy is worth on one batch."""
+
+    sampled: SampledSurrogate
+
+    def __call__(self, probabilities: Tensor) -> Surrogate:
+        return Surrogate(
+            self.sampled.cost(probabilities),
+            self.sampled.coverage(probabilities),
+            (probabilities,),
+        )
+
+
+CPO = CpoLearner()
+"""The one learner that the three forms share, and so train once."""
+
+
+def to_policy(network: Network, features: FeatureSet) -> NetworkPolicy:
+    """Return the policy that ships."""
+    weights, biases = zip(*network.layers(), strict=True)
+    return NetworkPolicy(features, [w.copy() for w in weights], [b.copy() for b in biases])
+
 
 Credit = Literal["end", "leaf"]
 
@@ -73,14 +211,14 @@ class CcpoLearner:
         torch.set_num_threads(1)
         features = FeatureSet.fit(train, self.extra_features)
         questions = Questions.of(train, features.transform(train))
-        training = _Training(self.config, questions, alpha, seed)
-        recorder = Recorder(progress, self.config.updates)
+        training = _CcpoTraining(self.config, questions, alpha, seed)
+        recorder = CurveRecorder(progress, self.config.updates)
         stopped = recorder.run(training.update)
         policy = to_policy(training.parts.network, features)
         return Fitted(policy, training.threshold.kappa, recorder.curves(), stopped)
 
 
-class _Training:
+class _CcpoTraining:
     """Algorithm 1: alternate a CPO step on the policy and an online step on the threshold."""
 
     def __init__(
@@ -96,9 +234,11 @@ class _Training:
         kappa = min(self.threshold.kappa, 1.0)
         pi = probabilities(self.parts.network, batch.observations)
         log_mask = soft_mask_log(pi, kappa, epsilon)
-        problem = Problem(
+        problem = StepProblem(
             batch.observations,
-            _Objective(self._config, batch, kappa, self._roll_out(batch, pi, log_mask, kappa)),
+            _SoftSetObjective(
+                self._config, batch, kappa, self._roll_out(batch, pi, log_mask, kappa)
+            ),
             policy_metric(pi) + set_metric(pi, log_mask, epsilon),
             float(1 - self._alpha),
         )
@@ -147,7 +287,7 @@ class _Training:
 
 
 @dataclass(frozen=True)
-class _Objective:
+class _SoftSetObjective:
     """What a new policy is worth on one batch at a fixed threshold."""
 
     config: CcpoConfig

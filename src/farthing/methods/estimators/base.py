@@ -18,7 +18,7 @@ from farthing.traces.pool import is_pool
 
 
 @dataclass(frozen=True)
-class History:
+class OutcomeHistory:
     """What one model did on some questions."""
 
     asked: QuestionFeatures
@@ -35,7 +35,7 @@ class History:
             raise InputError(f"{len(self.asked)} questions have {self.right.size} outcomes")
 
     @classmethod
-    def of(cls, traces: TraceArrays, model: int = 0) -> "History":
+    def of(cls, traces: TraceArrays, model: int = 0) -> "OutcomeHistory":
         """Return the graded calls of one model of recorded questions, by its place.
 
         Raises:
@@ -46,15 +46,15 @@ class History:
         kept = traces.take(graded)
         return cls(QuestionFeatures.of(kept), kept.correct[:, 0, model])
 
-    def take(self, index: IntArray) -> "History":
+    def take(self, index: IntArray) -> "OutcomeHistory":
         """Return the outcomes at an index."""
-        return History(taken(self.asked, index.tolist()), self.right[index])
+        return OutcomeHistory(taken(self.asked, index.tolist()), self.right[index])
 
 
 class Success(Protocol):
     """What was learned."""
 
-    def success(self, history: History, asked: QuestionFeatures) -> FloatArray:
+    def success(self, history: OutcomeHistory, asked: QuestionFeatures) -> FloatArray:
         """Return the probability that the model with this history is right on each, [n].
 
         Between 0 and 1 and never on the edge. The order of the history does not matter, and a

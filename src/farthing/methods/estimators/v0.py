@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from farthing.errors import InputError, MissingExtraError
 from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.methods.base import SystemCard
-from farthing.methods.estimators.base import History, log_loss, refuse_rounds
+from farthing.methods.estimators.base import OutcomeHistory, log_loss, refuse_rounds
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 STEPS = 30
@@ -85,12 +85,12 @@ class ItemResponse:
     known: dict[str, tuple[float, float]] = field(repr=False)
     """Text of a question to mean and variance of b, where outcomes of it were learned from."""
 
-    def ability(self, history: History) -> Ability:
+    def ability(self, history: OutcomeHistory) -> Ability:
         """Return the ability of a model with this history."""
         z, (offset, own) = self.directions.coordinates(history.asked), self._own(history.asked)
         return ability(z, offset, flattened(own), history.right, self.directions)
 
-    def success(self, history: History, asked: QuestionFeatures) -> FloatArray:
+    def success(self, history: OutcomeHistory, asked: QuestionFeatures) -> FloatArray:
         """Return the probability that the model with this history is right on each, [n]."""
         z, (offset, own) = self.directions.coordinates(asked), self._own(asked)
         return chance(z, self.ability(history), offset, own)
@@ -198,12 +198,7 @@ class V0Estimator:
     tried: tuple[tuple[int, float], ...] = TRIED
 
     def fit(self, train: TraceArrays, seed: int) -> ItemResponse:
-        """Learn from the graded calls of a pool; the same seed gives the same result.
-
-        Raises:
-            InputError: the questions are no pool, have no text, or none of a model is graded.
-            MissingExtraError: scikit-learn, and with it SciPy, is not installed.
-        """
+        """Learn from the graded calls of a pool; the same seed gives the same result."""
         refuse_rounds(train)
         if train.question is None or not any(train.question):
             raise InputError("these questions have no text; an estimator by text needs `question`")
@@ -213,7 +208,7 @@ class V0Estimator:
             raise InputError(f"no answer of {lacking[0]} is graded; record `gold` or `correct`")
         asked = QuestionFeatures.of(train)
         groups = groups_of(asked.group)
-        lesson = Lesson(seen_of(asked, groups), graded, right)
+        lesson = GradedOutcomes(seen_of(asked, groups), graded, right)
         with threadpool_limits(limits=1):  # products are small; threads only wait for each other
             fitted = fitted_to(lesson, groups, *self._chosen(lesson, groups, seed))
         known = {
@@ -221,10 +216,12 @@ class V0Estimator:
             for text, b, v in zip(asked.text, fitted.offset, fitted.variance, strict=True)
         }
         found = ItemResponse(fitted.directions, train.roles, (), known)
-        abilities = [found.ability(History.of(train, m)) for m in range(train.n_roles)]
+        abilities = [found.ability(OutcomeHistory.of(train, m)) for m in range(train.n_roles)]
         return ItemResponse(fitted.directions, train.roles, tuple(abilities), known)
 
-    def _chosen(self, lesson: "Lesson", groups: tuple[str, ...], seed: int) -> tuple[int, float]:
+    def _chosen(
+        self, lesson: "GradedOutcomes", groups: tuple[str, ...], seed: int
+    ) -> tuple[int, float]:
         """Return what has the least log loss on a quarter of the questions."""
         rows = np.random.default_rng(seed).permutation(len(lesson.seen))
         cut = len(rows) // 4
@@ -236,7 +233,7 @@ class V0Estimator:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class GradedOutcomes:
     """Outcomes of L models on n questions."""
 
     seen: FloatArray
@@ -246,9 +243,9 @@ class Lesson:
     right: BoolArray
     """[n, L]"""
 
-    def take(self, rows: IntArray) -> "Lesson":
+    def take(self, rows: IntArray) -> "GradedOutcomes":
         """Return the questions at an index."""
-        return Lesson(self.seen[rows], self.graded[rows], self.right[rows])
+        return GradedOutcomes(self.seen[rows], self.graded[rows], self.right[rows])
 
 
 @dataclass(frozen=True)
@@ -265,13 +262,9 @@ class FittedItems:
 
 
 def fitted_to(
-    lesson: Lesson, groups: tuple[str, ...], directions: int, strength: float
+    lesson: GradedOutcomes, groups: tuple[str, ...], directions: int, strength: float
 ) -> FittedItems:
-    """Return the likeliest abilities, directions and difficulties.
-
-    Raises:
-        MissingExtraError: SciPy is not installed.
-    """
+    """Return the likeliest abilities, directions and difficulties."""
     try:
         from scipy.optimize import minimize  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -302,7 +295,7 @@ def fitted_to(
     return FittedItems(learned, ability, offset, variance)
 
 
-def _lost(fitted: FittedItems, held: Lesson) -> float:
+def _lost(fitted: FittedItems, held: GradedOutcomes) -> float:
     """Return the log loss of its models on questions that it has not seen."""
     z = np.concatenate([np.ones((len(held.seen), 1)), held.seen @ fitted.directions.weight], axis=1)
     none = np.zeros((z.shape[1], z.shape[1]))
@@ -310,7 +303,7 @@ def _lost(fitted: FittedItems, held: Lesson) -> float:
     return log_loss(np.stack(each, axis=1)[held.graded], held.right[held.graded])
 
 
-def _start(lesson: Lesson, shapes: Shapes) -> FloatArray:
+def _start(lesson: GradedOutcomes, shapes: Shapes) -> FloatArray:
     """Begin at each model's share of right answers, all alike along the first direction."""
     rng = np.random.default_rng(0)
     right = (lesson.graded & lesson.right).sum(axis=0) + 0.5
@@ -331,7 +324,7 @@ def _parts(at: FloatArray, shapes: Shapes) -> tuple[FloatArray, FloatArray, Floa
 
 
 def _penalised(
-    at: FloatArray, lesson: Lesson, shapes: Shapes, strength: float, own: float
+    at: FloatArray, lesson: GradedOutcomes, shapes: Shapes, strength: float, own: float
 ) -> tuple[float, FloatArray]:
     """Return minus the penalised log likelihood, and its gradient."""
     ability, weight, offset = _parts(at, shapes)

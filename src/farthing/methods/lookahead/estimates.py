@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from farthing.methods.forest import LEAF, Forest, joined
-from farthing.methods.lookahead.policy import Estimate
+from farthing.methods.lookahead.policy import GainEstimate
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 MIXING_STEPS = 100
@@ -19,9 +19,9 @@ LEAST_LIKELY = 1e-12
 """No model is taken to hold anything for less likely."""
 
 
-def together(parts: Sequence[Estimate]) -> Estimate:
+def together(parts: Sequence[GainEstimate]) -> GainEstimate:
     """Return the mean of estimates that were fitted without one part of the questions each."""
-    return Estimate(
+    return GainEstimate(
         joined([part.forest for part in parts]),
         np.mean([part.gain_weights for part in parts], axis=0),
         np.mean([part.cost_weights for part in parts], axis=0),

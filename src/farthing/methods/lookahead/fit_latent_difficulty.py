@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.methods.lookahead.latent_difficulty import LatentDifficulty, Said
+from farthing.methods.lookahead.latent_difficulty import LatentDifficulty, TalkPattern
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 AGENTS = ("base", "guide")
@@ -38,7 +38,7 @@ def fit_latent_difficulty(train: TraceArrays) -> LatentDifficulty:
     (3, 'uncertainty')
     """
     start = _start(train)
-    lesson = _Lesson.of(train, start)
+    lesson = _Conversations.of(train, start)
     tried = [
         _improved(replace(start, wrong_answers=number), lesson, FIRST_STEPS)
         for number in WRONG_ANSWERS
@@ -48,8 +48,8 @@ def fit_latent_difficulty(train: TraceArrays) -> LatentDifficulty:
 
 
 @dataclass(frozen=True)
-class _Lesson:
-    said: Said
+class _Conversations:
+    said: TalkPattern
     right: BoolArray
     """[n, T, 2]"""
     bins: IntArray
@@ -58,9 +58,9 @@ class _Lesson:
     """[n, T] whether the round was recorded."""
 
     @classmethod
-    def of(cls, train: TraceArrays, model: LatentDifficulty) -> "_Lesson":
+    def of(cls, train: TraceArrays, model: LatentDifficulty) -> "_Conversations":
         made = np.arange(train.horizon) < train.recorded[:, None]
-        return cls(Said.of(train.answer), train.correct, model.bins(train), made)
+        return cls(TalkPattern.of(train.answer), train.correct, model.bins(train), made)
 
     def weigh(self, model: LatentDifficulty) -> tuple[FloatArray, FloatArray]:
         """Return P(level | everything), [n, K], and log P(everything), [n]."""
@@ -111,13 +111,13 @@ def _shares(bins: IntArray, size: int) -> FloatArray:
     return shares
 
 
-def _improved(model: LatentDifficulty, lesson: _Lesson, steps: int) -> LatentDifficulty:
+def _improved(model: LatentDifficulty, lesson: _Conversations, steps: int) -> LatentDifficulty:
     for _ in range(steps):
         model = _step(model, lesson)
     return model
 
 
-def _step(model: LatentDifficulty, lesson: _Lesson) -> LatentDifficulty:
+def _step(model: LatentDifficulty, lesson: _Conversations) -> LatentDifficulty:
     """Weigh what is hidden, then count."""
     said, right = lesson.said, lesson.right
     level = lesson.weigh(model)[0]
@@ -142,7 +142,7 @@ def _step(model: LatentDifficulty, lesson: _Lesson) -> LatentDifficulty:
     )
 
 
-def _kept(fresh: FloatArray, said: Said, agent: int, persistence: float) -> FloatArray:
+def _kept(fresh: FloatArray, said: TalkPattern, agent: int, persistence: float) -> FloatArray:
     """Return P(the answer was kept, not given afresh | it), [n, T, K]."""
     can = (said.may_repeat & said.repeats)[:, :, agent, None]
     kept: FloatArray = np.where(can, persistence / (persistence + (1 - persistence) * fresh), 0.0)

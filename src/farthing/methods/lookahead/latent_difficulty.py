@@ -82,7 +82,7 @@ class LatentDifficulty:
         found = np.searchsorted(self.edges, values, side="right")
         return np.where(np.isnan(values), len(self.if_right) - 1, found)
 
-    def log_likelihood(self, said: "Said", right: BoolArray, bins: IntArray) -> FloatArray:
+    def log_likelihood(self, said: "TalkPattern", right: BoolArray, bins: IntArray) -> FloatArray:
         """Return log P(a round | those before it, level), [..., n, T, K].
 
         Logarithms, because of a hundred rounds the product is too small a number.
@@ -102,7 +102,7 @@ class LatentDifficulty:
             log_likelihood: FloatArray = np.log(base * guide * confidence[..., None])
         return log_likelihood
 
-    def fresh(self, said: "Said", right: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def fresh(self, said: "TalkPattern", right: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return P(an answer like this | given afresh, level) of base and guide, [..., n, T, K]."""
         base_right, guide_right = right[..., :1], right[..., 1:]
         ways = said.ways(right, self.wrong_answers)
@@ -116,7 +116,9 @@ class LatentDifficulty:
         return base, guide
 
     @staticmethod
-    def _spoken(fresh: FloatArray, said: "Said", agent: int, persistence: float) -> FloatArray:
+    def _spoken(
+        fresh: FloatArray, said: "TalkPattern", agent: int, persistence: float
+    ) -> FloatArray:
         kept = np.where(said.may_repeat[:, :, agent, None], persistence, 0.0)
         spoken: FloatArray = kept * said.repeats[:, :, agent, None] + (1 - kept) * fresh
         return spoken
@@ -126,7 +128,7 @@ class LatentDifficulty:
 
         The right answer is one of those that were given so far, or none: Bayes' rule weighs them.
         """
-        said, bins = Said.of(traces.answer), self.bins(traces)
+        said, bins = TalkPattern.of(traces.answer), self.bins(traces)
         share = np.log(self.share)
 
         def so_far(right: BoolArray) -> FloatArray:
@@ -149,8 +151,7 @@ class LatentDifficulty:
     def hazard(self, same: BoolArray) -> FloatArray:
         """Return P(the next round has a right answer | level, none so far), [..., K].
 
-        Args:
-            same: whether base and guide now give the same wrong answer.
+        `same` says whether base and guide now give the same wrong answer.
         """
         base = (1 - self.base_persistence) * self.base_later
         chance = (1 - self.base_persistence) * (1 - self.base_later) / self.wrong_answers
@@ -194,7 +195,7 @@ class LatentDifficulty:
 
 
 @dataclass(frozen=True)
-class Said:
+class TalkPattern:
     """What base and guide said, whichever answer is right."""
 
     agrees: BoolArray

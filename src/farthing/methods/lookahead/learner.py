@@ -26,7 +26,7 @@ from farthing.methods.lookahead.estimates import (
 )
 from farthing.methods.lookahead.fit_latent_difficulty import AGENTS, fit_latent_difficulty
 from farthing.methods.lookahead.policy import (
-    Estimate,
+    GainEstimate,
     Judge,
     LookaheadPolicy,
     Order,
@@ -87,22 +87,18 @@ class LookaheadLearner:
     config: LookaheadConfig = LookaheadConfig()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions for miscoverage `alpha`.
-
-        Raises:
-            TooFewTracesError: there is one question, so that nothing can be judged without it.
-        """
+        """Train on recorded questions for miscoverage `alpha`."""
         if len(train) < 2:
             raise TooFewTracesError(
                 f"{len(train)} question to train on; look-ahead needs 2 or more"
             )
-        training = _Training(self.config, train, alpha, seed)
+        training = _LookaheadTraining(self.config, train, alpha, seed)
         for done in range(self.config.iterations):
             progress.update(done + 1, self.config.iterations, training.improve())
         return Fitted(training.policy)
 
 
-class _Training:
+class _LookaheadTraining:
     def __init__(
         self, config: LookaheadConfig, train: TraceArrays, alpha: Fraction, seed: int
     ) -> None:
@@ -149,7 +145,7 @@ class _Training:
         """Return what the linear model looks at: what the conversation's model expects, if any."""
         return seen if self.outlook is None else self.outlook[row, step]
 
-    def _fitted(self, use: BoolArray) -> Estimate:
+    def _fitted(self, use: BoolArray) -> GainEstimate:
         from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 - training alone
 
         lesson = self.lesson
@@ -174,9 +170,9 @@ class _Training:
             strength = STRENGTH if self.outlook is None else OUTLOOK_STRENGTH
             target = np.stack([gain[possible], cost[possible]])
             weights = linear_weights(linear, step, steps, target, strength)
-        return Estimate(forest, weights[0], weights[1], unit, share=1.0)
+        return GainEstimate(forest, weights[0], weights[1], unit, share=1.0)
 
-    def _mixed(self, parts: Sequence[Estimate]) -> list[Estimate]:
+    def _mixed(self, parts: Sequence[GainEstimate]) -> list[GainEstimate]:
         """Mix forest and linear model so that gains of questions new to both are likeliest."""
         lesson = self.lesson
         likely = []
@@ -188,7 +184,7 @@ class _Training:
         share = best_share(*np.concatenate(likely).T)
         return [replace(part, share=share) for part in parts]
 
-    def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_Lesson":
+    def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_PurchaseTargets":
         """Try every purchase in every case, and what the judge would buy after it."""
         shape = (len(cases.row), self.space.lines)
         gain, cost = np.zeros(shape), np.zeros(shape)
@@ -203,7 +199,7 @@ class _Training:
                 cost[can, line] += self._follow(after, judge, price)
             gain[can, line] = self._covered(after) & ~covered[can]
         seen = self._look(cases.row, cases.bought)
-        return _Lesson(cases.row, cases.bought.sum(axis=1), seen, gain, cost, possible)
+        return _PurchaseTargets(cases.row, cases.bought.sum(axis=1), seen, gain, cost, possible)
 
     def _follow(self, cases: Cases, judge: Judge, price: float) -> FloatArray:
         """Buy on, in place, while it is worth its money; return what that costs, [R]."""
@@ -226,7 +222,7 @@ class _Training:
 
 
 @dataclass(frozen=True)
-class _Lesson:
+class _PurchaseTargets:
     """What each purchase would have gained and cost in some cases."""
 
     row: IntArray

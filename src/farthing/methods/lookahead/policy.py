@@ -19,7 +19,7 @@ from farthing.methods.forest import Forest
 from farthing.methods.lookahead.latent_difficulty import LatentDifficulty
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Budget, Decision, State
-from farthing.process.play import Followed, follow
+from farthing.process.play import PolicyOrder, follow
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 FOREST = ("feature", "threshold", "left", "value", "roots")
@@ -31,7 +31,7 @@ Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class GainEstimate:
     """What each line's next purchase, and what follows it, would gain and cost.
 
     One forest for all lines. With one line only, mixed with a linear model: the one sees what
@@ -98,7 +98,7 @@ class LookaheadPolicy:
     space: SpaceName
     """The action space that it buys in."""
     features: CallFeatures
-    estimate: Estimate
+    estimate: GainEstimate
     price_nano: float
     """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
     latent: LatentDifficulty | None = None
@@ -114,7 +114,7 @@ class LookaheadPolicy:
         # after each round it depends on that round and those before it
         return self._decide(state, outlooks(self.latent, state.recorded))
 
-    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> PolicyOrder:
         """Follow its order through many questions; the conversations are weighed once."""
         outlook = outlooks(self.latent, traces)
         return follow(self, traces, budget, lambda state: self._decide(state, outlook))
@@ -158,7 +158,7 @@ class LookaheadPolicy:
         """Rebuild the policy from what `to_state` returned."""
         forest = Forest(depth=int(settings["depth"]), **{name: arrays[name] for name in FOREST})
         weights = arrays["gain"], arrays["cost"], arrays["unit_nano"]
-        estimate = Estimate(forest, *weights, float(settings["share"]))
+        estimate = GainEstimate(forest, *weights, float(settings["share"]))
         features = msgspec.convert(settings["features"], CallFeatures)
         latent = settings["latent"] and LatentDifficulty.from_state(arrays, settings["latent"])
         return cls(settings["space"], features, estimate, float(settings["price_nano"]), latent)

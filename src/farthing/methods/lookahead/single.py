@@ -12,15 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.methods.answer_posterior import AnswerPosterior, fit_leading_answer
-from farthing.methods.base import Method, Silent
+from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LAZY_LEARNER
 from farthing.methods.lookahead.policy import LookaheadPolicy
-from farthing.methods.pool import PoolLearner, PoolPolicy, quantiles, tables
-from farthing.methods.serialization import finite, rebuilt, state_of
+from farthing.methods.pool import PoolLearner, PoolPolicy, pool_method, quantiles, tables
+from farthing.methods.scorer import AnswerPosterior, fit_leading_answer
+from farthing.methods.serialization import finite, rebuilt, state_of, under
 from farthing.process.base import NOTHING, State
 from farthing.process.operating_points import OperatingPoints, of_calls
-from farthing.process.play import Followed
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 ALPHA = Fraction(1, 10)
@@ -57,7 +56,8 @@ class LazySinglePolicy(PoolPolicy):
         where, steps = np.nonzero(along.bought)
         place[where, line[where, steps]] = steps
         made = place[:, None, :] <= stop[:, :, None]
-        leaders = self._leaders(along, place, traces)
+        replies, calls = self.leading.replies(traces), range(along.bought.shape[1])
+        leaders = np.stack([self.leading.after(replies, place <= k).model for k in calls], axis=1)
         return of_calls(traces, self.values, made, leaders[rows, np.maximum(stop, 0)])
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -71,19 +71,9 @@ class LazySinglePolicy(PoolPolicy):
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Rebuild the policy from what `to_state` returned."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-        inner = LookaheadPolicy.from_state(part("inner."), settings["inner"])
-        leading = rebuilt(AnswerPosterior, part("leading."), settings["leading"])
+        inner = LookaheadPolicy.from_state(under("inner.", arrays), settings["inner"])
+        leading = rebuilt(AnswerPosterior, under("leading.", arrays), settings["leading"])
         return cls(inner, leading, arrays["values"])
-
-    def _leaders(self, along: Followed, place: IntArray, traces: TraceArrays) -> IntArray:
-        """Return who gives the leading answer after each call, [n, L]."""
-        replies = self.leading.replies(traces)
-        steps = range(along.bought.shape[1])
-        return np.stack([self.leading.after(replies, place <= k).model for k in steps], axis=1)
 
 
 @dataclass(frozen=True)
@@ -100,16 +90,12 @@ class LazySingleLearner(PoolLearner):
         return LazySinglePolicy(policy, fit_leading_answer(train, seed), quantiles(-score))
 
 
-LAZY_SINGLE = Method(
+LAZY_SINGLE = pool_method(
     name="lazy-single",
     label="Lazy, one answer",
     meaning="Buys as lazy does, and answers with the one that the replies make likeliest",
     policy=LazySinglePolicy,
     learner=LazySingleLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
     imports=("sklearn.ensemble", "sklearn.linear_model"),
-    varies_with=frozenset({"seed"}),
     place=79,
 )

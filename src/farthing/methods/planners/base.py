@@ -10,8 +10,8 @@ left; so a plan is made anew after everything that happens.
     value(state)               what it is worth to end here, 0 to 1
 
 Money is held as the meter holds it: an action is done only where the most that it can cost is left.
-Some simulators can say more, and planners use it where they can: `Scored`, `Answering`, `Usual`,
-`Followed`.
+Some simulators can say more, and planners use it where they can: `ScoringSimulator`,
+`EndingSimulator`, `DefaultingSimulator`, `BatchSimulator`.
 """
 
 from collections.abc import Hashable, Sequence
@@ -31,11 +31,11 @@ LONGEST = 10_000
 
 
 @dataclass(frozen=True)
-class Left:
+class Remaining:
     """What may still be used.
 
-    >>> Left(1_000, 2.5).after(Step("a", 400, 1.0))
-    Left(nano=600, seconds=1.5)
+    >>> Remaining(1_000, 2.5).after(Transition("a", 400, 1.0))
+    Remaining(nano=600, seconds=1.5)
     """
 
     nano: int
@@ -43,13 +43,13 @@ class Left:
     seconds: float = inf
     """Until the deadline; infinite where there is none, below 0 where it has passed."""
 
-    def after(self, step: "Step[Any]") -> "Left":
+    def after(self, step: "Transition[Any]") -> "Remaining":
         """Return what is left after a step."""
-        return Left(self.nano - step.cost_nano, self.seconds - step.seconds)
+        return Remaining(self.nano - step.cost_nano, self.seconds - step.seconds)
 
 
 @dataclass(frozen=True)
-class Action:
+class PricedAction:
     """Something that can be done in a state."""
 
     name: str
@@ -73,7 +73,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Step(Generic[S]):
+class Transition(Generic[S]):
     """What an action led to."""
 
     state: S
@@ -86,11 +86,11 @@ class Step(Generic[S]):
 class Simulator(Protocol[S]):
     """A decision process that can be sampled; it keeps nothing, states come in and go out."""
 
-    def actions(self, state: S) -> Sequence[Action]:
+    def actions(self, state: S) -> Sequence[PricedAction]:
         """Return what can be done, whatever is left; nothing where it has ended."""
         ...
 
-    def step(self, state: S, action: int, rng: np.random.Generator) -> Step[S]:
+    def step(self, state: S, action: int, rng: np.random.Generator) -> Transition[S]:
         """Draw one outcome of the action with this index."""
         ...
 
@@ -100,7 +100,7 @@ class Simulator(Protocol[S]):
 
 
 @runtime_checkable
-class Scored(Protocol):
+class ScoringSimulator(Protocol):
     """A simulator that can also guess how promising a state is that is no end."""
 
     def score(self, state: Any) -> float:
@@ -109,7 +109,7 @@ class Scored(Protocol):
 
 
 @runtime_checkable
-class Answering(Protocol):
+class EndingSimulator(Protocol):
     """A simulator that can end at once from every state, at the same largest cost everywhere."""
 
     def ending(self, state: Any) -> int:
@@ -118,20 +118,20 @@ class Answering(Protocol):
 
 
 @runtime_checkable
-class Usual(Protocol):
+class DefaultingSimulator(Protocol):
     """A simulator that knows what one does who does not plan."""
 
-    def usual(self, state: Any, left: Left) -> int | None:
+    def usual(self, state: Any, left: Remaining) -> int | None:
         """Return the index of an action that can be paid; None where there is none."""
         ...
 
 
 @runtime_checkable
-class Followed(Protocol):
+class BatchSimulator(Protocol):
     """A simulator that can execute many times at once."""
 
     def follow(
-        self, state: Any, actions: Sequence[int], left: Left, n: int, rng: np.random.Generator
+        self, state: Any, actions: Sequence[int], left: Remaining, n: int, rng: np.random.Generator
     ) -> FloatArray:
         """Return what n executions are worth that begin with each action and then do the usual.
 
@@ -145,7 +145,7 @@ class Planner(Protocol):
     """What a card of kind `planner` makes."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Say what to do now.
 
@@ -157,7 +157,7 @@ class Planner(Protocol):
 
 
 @dataclass(frozen=True)
-class Episode(Generic[S]):
+class PlannedEpisode(Generic[S]):
     """What came of following a planner to the end."""
 
     state: S
@@ -169,7 +169,7 @@ class Episode(Generic[S]):
     """What was done, in this order."""
 
 
-def affordable(simulator: Simulator[S], state: S, left: Left) -> list[int]:
+def affordable(simulator: Simulator[S], state: S, left: Remaining) -> list[int]:
     """Return the indices of what can be done with what is left; nothing after the deadline."""
     if left.seconds < 0.0:
         return []
@@ -178,19 +178,23 @@ def affordable(simulator: Simulator[S], state: S, left: Left) -> list[int]:
 
 def score(simulator: Simulator[S], state: S) -> float:
     """Return the simulator's guess of a state's worth; where it has none, what ending is worth."""
-    return simulator.score(state) if isinstance(simulator, Scored) else simulator.value(state)
+    return (
+        simulator.score(state)
+        if isinstance(simulator, ScoringSimulator)
+        else simulator.value(state)
+    )
 
 
 def ending(simulator: Simulator[S], state: S) -> int | None:
     """Return the action that ends it at once; None where the simulator has none, or it ended."""
-    if isinstance(simulator, Answering) and simulator.actions(state):
+    if isinstance(simulator, EndingSimulator) and simulator.actions(state):
         return simulator.ending(state)
     return None
 
 
-def usual(simulator: Simulator[S], state: S, left: Left) -> int | None:
+def usual(simulator: Simulator[S], state: S, left: Remaining) -> int | None:
     """Return what one does who does not plan; where nobody says so, the cheapest action."""
-    if isinstance(simulator, Usual):
+    if isinstance(simulator, DefaultingSimulator):
         return simulator.usual(state, left)
     actions = simulator.actions(state)
     can = affordable(simulator, state, left)
@@ -198,8 +202,8 @@ def usual(simulator: Simulator[S], state: S, left: Left) -> int | None:
 
 
 def play(
-    planner: Planner, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
-) -> Episode[S]:
+    planner: Planner, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
+) -> PlannedEpisode[S]:
     """Do what a planner says until it ends, money or time is over, or the planner ends it.
 
     Raises:
@@ -238,7 +242,7 @@ def play(
     else:
         raise InputError(f"the episode has not ended after {LONGEST:,} actions")
     value = simulator.value(state) if left.seconds >= 0.0 else 0.0
-    return Episode(state, value, spent, seconds, tuple(done))
+    return PlannedEpisode(state, value, spent, seconds, tuple(done))
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,7 @@ class Unplanned:
     """Does the simulator's usual."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Return the usual action."""
         return usual(simulator, state, left)
@@ -260,7 +264,7 @@ class StepByStep:
     """Outcomes drawn for each action."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Return the action with the best mean score after one step; of equals the cheapest."""
         can = affordable(simulator, state, left)

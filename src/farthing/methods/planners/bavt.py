@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from farthing.methods.base import SystemCard
-from farthing.methods.planners.base import Left, S, Simulator, ending, score
-from farthing.methods.planners.tree import Found, Node, Purse, reserve_nano
+from farthing.methods.planners.base import Remaining, S, Simulator, ending, score
+from farthing.methods.planners.tree import Node, SearchBudget, SearchResult, reserve_nano
 from farthing.traces.arrays import FloatArray
 
 Critic = Callable[[Any, Any], float]
@@ -92,18 +92,18 @@ class ValueTree:
     """Ends a search whose steps cost nothing."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Search with imagined money as if it were paid, and take the first step of the result."""
         path = self.search(simulator, state, left, rng).path
         return path[0] if path else None
 
     def search(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
-    ) -> Found[S]:
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
+    ) -> SearchResult[S]:
         """Search until the money is spent; every step drawn is paid, none beyond `left`."""
         reserved = reserve_nano(simulator, state)
-        purse = Purse(left.nano, reserved if reserved <= left.nano else 0)
+        purse = SearchBudget(left.nano, reserved if reserved <= left.nano else 0)
         root = Node(state, left, value=self.root)
         root.ended = not simulator.actions(state)
         opened, ends, pruned = [root], [root] * root.ended, list[Node[S]]()
@@ -132,12 +132,12 @@ class ValueTree:
             ends = self._forced(simulator, purse, root, rng)
         return _found(root, ends, purse)
 
-    def _untried(self, simulator: Simulator[S], purse: Purse, node: Node[S]) -> list[int]:
+    def _untried(self, simulator: Simulator[S], purse: SearchBudget, node: Node[S]) -> list[int]:
         can = [] if node.ended else purse.payable(simulator, node)
         return [action for action in can if node.tried[action] < self.drafts]
 
     def _expand(
-        self, simulator: Simulator[S], purse: Purse, node: Node[S], rng: np.random.Generator
+        self, simulator: Simulator[S], purse: SearchBudget, node: Node[S], rng: np.random.Generator
     ) -> Node[S] | None:
         """Draw the action that was drawn least at a node; None for a state that it has."""
         least = min(self._untried(simulator, purse, node), key=lambda action: node.tried[action])
@@ -156,7 +156,7 @@ class ValueTree:
         return score(simulator, child.state) - score(simulator, parent)
 
     def _forced(
-        self, simulator: Simulator[S], purse: Purse, root: Node[S], rng: np.random.Generator
+        self, simulator: Simulator[S], purse: SearchBudget, root: Node[S], rng: np.random.Generator
     ) -> list[Node[S]]:
         """Return the end that is forced from the best node which can pay for it; or nothing."""
         nodes = sorted(_all(root), key=lambda node: (-node.value, -len(node.path())))
@@ -172,12 +172,12 @@ class ValueTree:
         return []
 
 
-def _found(root: Node[S], ends: list[Node[S]], purse: Purse) -> Found[S]:
+def _found(root: Node[S], ends: list[Node[S]], purse: SearchBudget) -> SearchResult[S]:
     best = max(ends, key=lambda node: node.value, default=None)
     if best is None:  # nothing ended: the way to the most valuable state
         best = max(_all(root), key=lambda node: node.value if node is not root else -1.0)
     said = tuple((one.state, one.value) for one in ends)
-    return Found(best.state, best.path(), best.value, purse.spent_nano, purse.steps, said)
+    return SearchResult(best.state, best.path(), best.value, purse.spent_nano, purse.steps, said)
 
 
 def _all(root: Node[S]) -> list[Node[S]]:

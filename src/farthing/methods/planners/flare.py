@@ -25,19 +25,19 @@ from typing import Generic
 import numpy as np
 
 from farthing.methods.base import SystemCard
-from farthing.methods.planners.base import Left, S, Simulator, affordable, ending, score
-from farthing.methods.planners.tree import Found, Node, Purse, reserve_nano
+from farthing.methods.planners.base import Remaining, S, Simulator, affordable, ending, score
+from farthing.methods.planners.tree import Node, SearchBudget, SearchResult, reserve_nano
 
 LONGEST_PLAY = 200
 """Steps of a random play at most."""
 
 
 @dataclass(slots=True, eq=False)
-class _Decision(Generic[S]):
+class _LookaheadState(Generic[S]):
     """A state of the look-ahead, with what is left there."""
 
     state: S
-    left: Left
+    left: Remaining
     actions: list[int]
     worth: float
     """Of ending here."""
@@ -45,7 +45,9 @@ class _Decision(Generic[S]):
     visits: int = 0
     q: dict[int, float] = field(default_factory=dict)
     tried: dict[int, int] = field(default_factory=dict)
-    outcomes: "dict[int, dict[tuple[S, Left], _Decision[S]]]" = field(default_factory=dict)
+    outcomes: "dict[int, dict[tuple[S, Remaining], _LookaheadState[S]]]" = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class LookAhead:
     """Of what is left, what `search` spends before each commitment."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Simulate whole trajectories, and return the action that the best ones begin with."""
         root = _decision(simulator, state, left)
@@ -74,11 +76,11 @@ class LookAhead:
         return best if root.q[best] >= root.worth else None
 
     def search(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
-    ) -> Found[S]:
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
+    ) -> SearchResult[S]:
         """Search until the money is spent or an end is committed to; every step drawn is paid."""
         reserved = reserve_nano(simulator, state)
-        purse = Purse(left.nano, reserved if reserved <= left.nano else 0)
+        purse = SearchBudget(left.nano, reserved if reserved <= left.nano else 0)
         node = Node(state, left, ended=not simulator.actions(state))
         ends: list[Node[S]] = []
         while not node.ended:
@@ -97,12 +99,14 @@ class LookAhead:
         if node.ended and node.left.seconds >= 0.0 and node not in ends:
             ends.append(node)
         said = tuple((one.state, one.value) for one in ends)
-        return Found(node.state, node.path(), node.value, purse.spent_nano, purse.steps, said)
+        return SearchResult(
+            node.state, node.path(), node.value, purse.spent_nano, purse.steps, said
+        )
 
     def _trajectory(
         self,
         simulator: Simulator[S],
-        purse: Purse,
+        purse: SearchBudget,
         begin: Node[S],
         rng: np.random.Generator,
         ends: list[Node[S]],
@@ -111,7 +115,10 @@ class LookAhead:
         node, drawn = begin, purse.steps
         while not node.ended:
             can = [a for a in purse.payable(simulator, node) if node.tried[a] < self.drafts]
-            fresh = can and (not node.children or self._widen(node))
+            # a node gets as many drafts as the square root of its visits
+            fresh = can and (
+                not node.children or sum(node.tried.values()) < 1.0 + sqrt(node.visits)
+            )
             if fresh:
                 least = min(can, key=lambda action: node.tried[action])
                 node = purse.draw(simulator, node, least, rng)
@@ -135,27 +142,25 @@ class LookAhead:
             up = up.parent
         return purse.steps > drawn
 
-    def _widen(self, node: Node[S]) -> bool:
-        """Whether a node with so many visits gets one more draft: as many as their square root."""
-        return sum(node.tried.values()) < 1.0 + sqrt(node.visits)
 
-
-def _decision(simulator: Simulator[S], state: S, left: Left) -> _Decision[S]:
+def _decision(simulator: Simulator[S], state: S, left: Remaining) -> _LookaheadState[S]:
     worth = simulator.value(state) if left.seconds >= 0.0 else 0.0
-    return _Decision(state, left, affordable(simulator, state, left), worth, worth)
+    return _LookaheadState(state, left, affordable(simulator, state, left), worth, worth)
 
 
 def _simulate(
-    simulator: Simulator[S], root: _Decision[S], explore: float, rng: np.random.Generator
+    simulator: Simulator[S], root: _LookaheadState[S], explore: float, rng: np.random.Generator
 ) -> None:
     """Follow one trajectory to the end, and back up what it was worth."""
-    node, path = root, list[tuple[_Decision[S], int]]()
+    node, path = root, list[tuple[_LookaheadState[S], int]]()
     while node.actions:
         fresh = [action for action in node.actions if action not in node.tried]
         if fresh:
             action = fresh[int(rng.integers(len(fresh)))]
         else:
-            action = max(node.actions, key=lambda a: _upper(node, a, explore))
+            total = log(sum(node.tried.values()))
+            bounds = {a: node.q[a] + explore * sqrt(total / node.tried[a]) for a in node.actions}
+            action = max(node.actions, key=bounds.__getitem__)
         path.append((node, action))
         child = _outcome(simulator, node, action, rng)
         if not child.visits:
@@ -168,8 +173,8 @@ def _simulate(
 
 
 def _outcome(
-    simulator: Simulator[S], node: _Decision[S], action: int, rng: np.random.Generator
-) -> _Decision[S]:
+    simulator: Simulator[S], node: _LookaheadState[S], action: int, rng: np.random.Generator
+) -> _LookaheadState[S]:
     step = simulator.step(node.state, action, rng)
     left = node.left.after(step)
     known = node.outcomes.setdefault(action, {})
@@ -182,19 +187,14 @@ def _outcome(
     return known[key]
 
 
-def _upper(node: _Decision[S], action: int, explore: float) -> float:
-    total = sum(node.tried.values())
-    return node.q[action] + explore * sqrt(log(total) / node.tried[action])
-
-
-def _back_up(node: _Decision[S], action: int) -> None:
+def _back_up(node: _LookaheadState[S], action: int) -> None:
     outcomes = node.outcomes[action].values()
     total = sum(one.visits for one in outcomes)
     node.q[action] = sum(one.visits * one.value for one in outcomes) / total
     node.value = max(node.worth, *node.q.values())
 
 
-def _played(simulator: Simulator[S], node: _Decision[S], rng: np.random.Generator) -> float:
+def _played(simulator: Simulator[S], node: _LookaheadState[S], rng: np.random.Generator) -> float:
     """Return what one random play from a state is worth in the end."""
     state, left = node.state, node.left
     for _ in range(LONGEST_PLAY):
@@ -207,7 +207,7 @@ def _played(simulator: Simulator[S], node: _Decision[S], rng: np.random.Generato
 
 
 def _end_at(
-    simulator: Simulator[S], purse: Purse, node: Node[S], rng: np.random.Generator
+    simulator: Simulator[S], purse: SearchBudget, node: Node[S], rng: np.random.Generator
 ) -> Node[S]:
     """Return the end that is forced at a node, or on the way back to the root; else the node."""
     at: Node[S] | None = node

@@ -19,7 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.methods.base import SystemCard
-from farthing.methods.planners.base import Followed, Left, S, Simulator, affordable, usual
+from farthing.methods.planners.base import (
+    BatchSimulator,
+    Remaining,
+    S,
+    Simulator,
+    affordable,
+    usual,
+)
 from farthing.traces.arrays import FloatArray
 
 LONGEST_EXECUTION = 1_000
@@ -34,7 +41,7 @@ class Portfolio:
     """Executions for each action."""
 
     def act(
-        self, simulator: Simulator[S], state: S, left: Left, rng: np.random.Generator
+        self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
         """Return the action with the best score; of equals the cheapest."""
         can = affordable(simulator, state, left)
@@ -52,7 +59,7 @@ class Portfolio:
         simulator: Simulator[S],
         state: S,
         actions: Sequence[int],
-        left: Left,
+        left: Remaining,
         rng: np.random.Generator,
     ) -> FloatArray:
         """Return what executions are worth on average that begin with each action, [A]."""
@@ -66,7 +73,7 @@ def executed(
     simulator: Simulator[S],
     state: S,
     actions: Sequence[int],
-    left: Left,
+    left: Remaining,
     n: int,
     rng: np.random.Generator,
 ) -> FloatArray:
@@ -74,7 +81,7 @@ def executed(
 
     Each column is drawn with the same random numbers.
     """
-    if isinstance(simulator, Followed):
+    if isinstance(simulator, BatchSimulator):
         return simulator.follow(state, actions, left, n, rng)
     seeds = rng.integers(2**62, size=n).tolist()
     return np.array(
@@ -82,7 +89,7 @@ def executed(
     )
 
 
-def _executed(simulator: Simulator[S], state: S, action: int, left: Left, seed: int) -> float:
+def _executed(simulator: Simulator[S], state: S, action: int, left: Remaining, seed: int) -> float:
     rng = np.random.default_rng(seed)
     following: int | None = action
     for _ in range(LONGEST_EXECUTION):

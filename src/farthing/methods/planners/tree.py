@@ -10,7 +10,7 @@ from typing import Generic
 
 import numpy as np
 
-from farthing.methods.planners.base import Left, S, Simulator, affordable, ending
+from farthing.methods.planners.base import Remaining, S, Simulator, affordable, ending
 
 
 @dataclass(slots=True, eq=False)
@@ -18,7 +18,7 @@ class Node(Generic[S]):
     """A state that was drawn, and where it came from."""
 
     state: S
-    left: Left
+    left: Remaining
     """What is left on the way from the root to here, whatever other branches cost."""
     parent: "Node[S] | None" = None
     action: int = -1
@@ -42,7 +42,7 @@ class Node(Generic[S]):
 
 
 @dataclass(frozen=True)
-class Found(Generic[S]):
+class SearchResult(Generic[S]):
     """What a search paid for, and what it takes."""
 
     state: S
@@ -59,7 +59,7 @@ class Found(Generic[S]):
 
 
 @dataclass(slots=True)
-class Purse:
+class SearchBudget:
     """What a search may still pay, and what it has paid."""
 
     left_nano: int
@@ -93,7 +93,7 @@ class Purse:
         """Return what can be drawn at a node, without the step that only ends it."""
         room = min(node.left.nano, self.left_nano) - self.reserved_nano
         last = ending(simulator, node.state)
-        can = affordable(simulator, node.state, Left(room, node.left.seconds))
+        can = affordable(simulator, node.state, Remaining(room, node.left.seconds))
         return [action for action in can if action != last]
 
 

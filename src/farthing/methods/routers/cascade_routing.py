@@ -14,8 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from farthing.methods.base import Method
-from farthing.methods.pool import PoolLearner, PoolPolicy, tables
+from farthing.methods.pool import PoolLearner, PoolPolicy, pool_method, tables
 from farthing.methods.scorer import Scorers, fit_scorers
 from farthing.process.base import State
 from farthing.process.operating_points import OperatingPoints, of_calls
@@ -139,17 +138,12 @@ class CascadeRoutingLearner(PoolLearner):
         return CascadeRoutingPolicy(scorers, mean, covariance, cost, draws, PRICES)
 
 
-CASCADE_ROUTING = Method(
+CASCADE_ROUTING = pool_method(
     name="cascade-routing",
     label="Cascade routing",
     meaning="After each reply chooses again among all sets of models that hold those asked",
     paper="2410.10347",
     policy=CascadeRoutingPolicy,
     learner=CascadeRoutingLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     place=88,
 )

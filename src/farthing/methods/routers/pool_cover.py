@@ -11,23 +11,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.methods.answer_posterior import (
-    AnswerPosterior,
-    LeadingAnswer,
-    Replies,
-    fit_leading_answer,
-)
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,
     RowPolicy,
     Stages,
     list_of,
+    pool_method,
     quantiles,
     tables,
 )
-from farthing.methods.scorer import logistic
+from farthing.methods.scorer import (
+    AnswerPosterior,
+    LeadingAnswer,
+    ReplyEvidence,
+    fit_leading_answer,
+    logistic,
+)
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 LEAST_COST = 1e-9
@@ -84,7 +84,9 @@ class PoolCoverPolicy(RowPolicy):
         return score < self.values[point], leads
 
 
-def leader(leading: AnswerPosterior, replies: Replies, row: IntArray, k: int) -> LeadingAnswer:
+def leader(
+    leading: AnswerPosterior, replies: ReplyEvidence, row: IntArray, k: int
+) -> LeadingAnswer:
     """Return the leading answer after model k of a row."""
     models = replies.log_odds.shape[1]
     return leading.after(replies, np.isin(np.arange(models), row[: k + 1]))
@@ -139,17 +141,12 @@ def _row(right: FloatArray, cost: FloatArray) -> IntArray:
     return np.array(row)
 
 
-POOL_COVER = Method(
+POOL_COVER = pool_method(
     name="pool-cover",
     label="Pool cover",
     meaning="A row of models, most newly solved questions per dollar first, while it pays",
     policy=PoolCoverPolicy,
     learner=PoolCoverLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"set"}),
     place=81,
 )

@@ -16,8 +16,6 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from farthing.methods.answer_posterior import AnswerPosterior, Replies, fit_leading_answer
-from farthing.methods.base import Method
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,
@@ -25,9 +23,11 @@ from farthing.methods.pool import (
     Stages,
     everyone,
     list_of,
+    pool_method,
     strongest,
     tables,
 )
+from farthing.methods.scorer import AnswerPosterior, ReplyEvidence, fit_leading_answer
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 _CLIP = 0.01
@@ -81,7 +81,11 @@ class PoolGainPolicy(RowPolicy):
 
 
 def features_after(
-    leading: AnswerPosterior, replies: Replies, row: Sequence[int], traces: TraceArrays, k: int
+    leading: AnswerPosterior,
+    replies: ReplyEvidence,
+    row: Sequence[int],
+    traces: TraceArrays,
+    k: int,
 ) -> tuple[FloatArray, IntArray]:
     """Return what is known after model k of a row, [n, F], and who leads, [n].
 
@@ -196,7 +200,7 @@ def _rows(train: TraceArrays, strong: int) -> Iterator[Row]:
 
 
 def _steps(
-    leading: AnswerPosterior, replies: Replies, row: Row, traces: TraceArrays, unit: float
+    leading: AnswerPosterior, replies: ReplyEvidence, row: Row, traces: TraceArrays, unit: float
 ) -> Steps:
     """Follow a row to its end."""
     every, pool = np.arange(len(traces)), tables(traces)
@@ -210,17 +214,12 @@ def _steps(
     return Steps(seen, lost, won, pool.cost[:, list(row)] / unit)
 
 
-POOL_GAIN = Method(
+POOL_GAIN = pool_method(
     name="pool-gain",
     label="Pool gain",
     meaning="A row of models before a strong one; goes on while an answer may be lost against it",
     policy=PoolGainPolicy,
     learner=PoolGainLearner(),
-    action_spaces=("pool",),
-    needs=("pool",),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one"}),
     place=80,
 )

@@ -13,9 +13,16 @@ from typing import Literal
 
 import numpy as np
 
-from farthing.features.question_text import HASHED_WORDS, embedded
-from farthing.methods.base import Method
-from farthing.methods.pool import PoolLearner, PoolPolicy, PoolTables, quantiles, strongest, tables
+from farthing.features.question import HASHED_WORDS, embedded
+from farthing.methods.pool import (
+    PoolLearner,
+    PoolPolicy,
+    PoolTables,
+    pool_method,
+    quantiles,
+    strongest,
+    tables,
+)
 from farthing.process.base import State
 from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -34,7 +41,7 @@ class RouteLlmPolicy(PoolPolicy):
     """Two models and what is known of the questions that the strong one wins."""
 
     embedding: str
-    """How questions become vectors: a name of `features.question_text`."""
+    """How questions become vectors: a name of `features.question`."""
     kind: str
     """`similarity` or `factorisation`."""
     weak: int
@@ -49,11 +56,7 @@ class RouteLlmPolicy(PoolPolicy):
     """[G] thresholds on the chance that the strong model wins, descending."""
 
     def win(self, traces: TraceArrays) -> FloatArray:
-        """Return the estimated chance that the strong model's answer is the better one, [n].
-
-        Raises:
-            InputError: the questions have no text.
-        """
+        """Return the estimated chance that the strong model's answer is the better one, [n]."""
         vectors = embedded(traces, self.embedding)
         if self.kind == "factorisation":
             return _rounded(1 / (1 + np.exp(-(vectors @ self.weights))))
@@ -64,7 +67,8 @@ class RouteLlmPolicy(PoolPolicy):
 
     def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
         """Ask the strong model where it is likely enough to win, else the weak one."""
-        chosen = self._chosen(state.recorded, point)
+        win = self.win(state.recorded)
+        chosen = np.where(win >= self.values[point], self.strong, self.weak)
         rows = np.arange(len(state))
         asks = ~state.known[rows, chosen] & state.can_buy[rows, chosen]
         return np.where(asks, chosen, -1), asks, chosen
@@ -75,9 +79,6 @@ class RouteLlmPolicy(PoolPolicy):
         chosen = np.where(win >= self.values, self.strong, self.weak)
         made = chosen[:, :, None] == np.arange(traces.n_roles)
         return of_calls(traces, self.values, made, chosen)
-
-    def _chosen(self, traces: TraceArrays, point: int) -> IntArray:
-        return np.where(self.win(traces) >= self.values[point], self.strong, self.weak)
 
 
 def _rounded(win: FloatArray) -> FloatArray:
@@ -96,11 +97,7 @@ class RouteLlmLearner(PoolLearner):
     """How questions become vectors."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions.
-
-        Raises:
-            InputError: the questions have no text.
-        """
+        """Learn from training questions."""
         pool = tables(train)
         strong = strongest(train, self.strong)
         weak = _weak(pool, strong)
@@ -133,32 +130,24 @@ def _weak(pool: PoolTables, strong: int) -> int:
     return int(np.argmax(saved / lost))
 
 
-ROUTE_LLM = Method(
+ROUTE_LLM = pool_method(
     name="route-llm",
     label="RouteLLM (similarity)",
     meaning="One of two models is asked, by which of them won the training questions most like it",
     paper="2406.18665",
     policy=RouteLlmPolicy,
     learner=RouteLlmLearner(),
-    action_spaces=("pool",),
     needs=("pool", "text"),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one"}),
     place=89,
 )
-ROUTE_LLM_FACTORISATION = Method(
+ROUTE_LLM_FACTORISATION = pool_method(
     name="route-llm-factorisation",
     label="RouteLLM (factorisation)",
     meaning="One of two models is asked, by a linear score of the question's text",
     paper="2406.18665",
     policy=RouteLlmPolicy,
     learner=RouteLlmLearner("factorisation"),
-    action_spaces=("pool",),
     needs=("pool", "text"),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     place=90,
 )

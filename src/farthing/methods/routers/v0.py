@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.features.question import QuestionFeatures
-from farthing.features.question_text import embedded
-from farthing.methods.base import Method
+from farthing.features.question import QuestionFeatures, embedded
 from farthing.methods.estimators.v0 import Ability, Directions, ItemResponse, V0Estimator, chance
-from farthing.methods.pool import SETTINGS, PoolLearner, PoolPolicy
+from farthing.methods.pool import SETTINGS, PoolLearner, PoolPolicy, pool_method
 from farthing.process.base import NOTHING, State
 from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -47,11 +45,7 @@ class V0Policy(PoolPolicy):
         return self.directions.groups
 
     def success(self, traces: TraceArrays) -> FloatArray:
-        """Return how likely each model is right on each question, [n, L].
-
-        Raises:
-            InputError: the questions have no text.
-        """
+        """Return how likely each model is right on each question, [n, L]."""
         embedded(traces)  # refuses what has no text
         z = self.directions.coordinates(QuestionFeatures.of(traces))
         known = zip(self.mode, self.spread, strict=True)
@@ -108,11 +102,7 @@ class V0Learner(PoolLearner):
     estimator: V0Estimator = V0Estimator()  # noqa: RUF009  # it is frozen
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions.
-
-        Raises:
-            InputError: the questions have no text.
-        """
+        """Learn from training questions."""
         made = train.made[:, 0]
         mean = train.cost_nano[:, 0].sum(axis=0) / np.maximum(made.sum(axis=0), 1)
         return router(self.estimator.fit(train, seed), mean)
@@ -155,17 +145,13 @@ def _shares(cost_nano: FloatArray) -> FloatArray:
     return shares
 
 
-V0 = Method(
+V0 = pool_method(
     name="v0",
     label="V_0 (routing)",
     meaning="One model is asked, by estimated success and cost; a few outcomes of each are enough",
     paper="2602.03584",
     policy=V0Policy,
     learner=V0Learner(),
-    action_spaces=("pool",),
     needs=("pool", "text"),
-    extras=("train",),
-    imports=("sklearn.linear_model",),
-    varies_with=frozenset({"seed"}),
     place=91,
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from farthing.features.calls import LEFT_OUT, VERDICT, speakers, with_its_base
 from farthing.methods.forest import Forest
-from farthing.methods.serialization import rebuilt, state_of
+from farthing.methods.serialization import rebuilt, state_of, under
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.text_signals import OF_QUESTION
 
@@ -156,7 +156,7 @@ def log_odds(traces: TraceArrays) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnConfidence:
     """The confidence that was recorded beside the answer's own call."""
 
     def __call__(
@@ -172,7 +172,7 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AnswerAgreement:
     """The share of the known answers that are the same."""
 
     def __call__(
@@ -241,10 +241,10 @@ def logistic(known: FloatArray, weights: FloatArray) -> FloatArray:
     return linear
 
 
-Sureness = Own | Agreement | Mixture | Confidence
+Sureness = OwnConfidence | AnswerAgreement | Mixture | Confidence
 KINDS: Mapping[str, type[Sureness]] = {
-    "own": Own,
-    "agreement": Agreement,
+    "own": OwnConfidence,
+    "agreement": AnswerAgreement,
     "mixture": Mixture,
     "confidence": Confidence,
 }
@@ -262,6 +262,6 @@ def saved(sureness: Sureness) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 def restored(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Sureness:
     """Rebuild what `saved` returned."""
-    own = {n.removeprefix("sure."): a for n, a in arrays.items() if n.startswith("sure.")}
-    found: Sureness = rebuilt(KINDS[settings["kind"]], own, settings["settings"])
-    return found
+    kind = KINDS[settings["kind"]]
+    sureness: Sureness = rebuilt(kind, under("sure.", arrays), settings["settings"])
+    return sureness

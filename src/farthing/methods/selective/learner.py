@@ -12,7 +12,7 @@ from farthing.methods.base import Fitted, Method, Progress
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.methods.selective.confidence import Confidence, Evidence, Mixture, Sureness, Votes
-from farthing.methods.selective.policy import AS_TRAINED, Row, SelectivePolicy, Walk, walk
+from farthing.methods.selective.policy import AS_TRAINED, FixedRow, SelectivePolicy, Walk, walk
 from farthing.process.base import Policy
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -36,7 +36,7 @@ class Buying:
     policy: Policy
     empty: str
     """The mode of `replay.paths` that the policy was trained for."""
-    row: Row | None = None
+    row: FixedRow | None = None
 
     def walk(self, traces: TraceArrays) -> Walk:
         """Play every purchase."""
@@ -48,7 +48,7 @@ class Buying:
 
 
 @dataclass(frozen=True)
-class Learned:
+class SelectiveFit:
     """A policy that is sure or not, and how it did on its training questions."""
 
     policy: SelectivePolicy
@@ -62,28 +62,20 @@ class Learned:
     """What it asks and what it goes by, in words."""
 
 
-def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -> Learned:
+def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -> SelectiveFit:
     """Make a policy say how sure its answers are, by all that was recorded; see `learn`."""
     return learn(Buying(policy, empty), train, alpha, by_evidence, f"{AS_TRAINED}, by all evidence")
 
 
-def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: str) -> Learned:
+def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: str) -> SelectiveFit:
     """Fit how sure answers are, and choose how much is bought until enough of them are.
 
     Of all pairs of a threshold of the policy and a sureness that ends buying, the cheapest is taken
-    that answers as many training questions as the best, within one standard error, with at most
-    a share alpha of wrong answers, by one standard error again. No promise rests on that choice.
-    What is returned of a training question is by a fit and a pair that do not know its grade.
-
-    Args:
-        buying: what is bought, by a policy that was trained on the same questions.
-        train: the questions.
-        alpha: the share of wrong answers that is to be promised.
-        fit: fits how sure answers are.
-        name: says what it asks and what it goes by.
-
-    Raises:
-        TooFewTracesError: too few training questions have an answer.
+    that answers as many training questions as the best, within one standard error, with at most a
+    share alpha of wrong answers, by one standard error again. No promise rests on that choice. What
+    is returned of a training question is by a fit and a pair that do not know its grade. `fit` says
+    how sure answers are, `name` what it asks and goes by, in words; alpha is the share of wrong
+    answers that is to be promised.
     """
     walked = buying.walk(train)
     given = np.any(walked.along.traces.answer != NO_ANSWER, axis=(1, 2))
@@ -102,7 +94,7 @@ def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: s
     pair = _best_pair(walked, sure, alpha, untils, everyone)
     made = buying.made(*pair, fit(train, walked, everyone))
     right = _likeliest_right(walked, sure)[at]
-    return Learned(made, sure.max(axis=2)[at], right, _spent(walked)[at], name)
+    return SelectiveFit(made, sure.max(axis=2)[at], right, _spent(walked)[at], name)
 
 
 def by_evidence(train: TraceArrays, walked: Walk, rows: BoolArray) -> Confidence:
@@ -191,7 +183,7 @@ def _likeliest_right(walked: Walk, sure: FloatArray) -> BoolArray:
     return found
 
 
-def most_answered(of: Learned, alpha: Fraction) -> int:
+def most_answered(of: SelectiveFit, alpha: Fraction) -> int:
     """Return the most training questions answered with few enough wrong ones; see `learn`."""
     return _answered(of.sure, of.right, float(alpha))
 

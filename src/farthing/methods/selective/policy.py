@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from farthing.methods import cards
 from farthing.methods.selective.confidence import Sureness, restored, saved
+from farthing.methods.serialization import under
 from farthing.process.action_space import SpaceName, action_space
 from farthing.process.base import NOTHING, Budget, Decision, Policy, State
 from farthing.process.batch_replay import Priced, followed
-from farthing.process.play import Followed, with_next
+from farthing.process.play import PolicyOrder, with_next
 from farthing.process.replay import likeliest_counts_as_one, paths
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
@@ -29,7 +30,7 @@ AS_TRAINED = "the policy as trained"
 
 
 @dataclass(frozen=True)
-class Row:
+class FixedRow:
     """Buys the next item of each line of a row, one after the other, and then nothing more.
 
     An item that cannot be bought, since it was not recorded or is too dear, is left out. What is
@@ -47,18 +48,13 @@ class Row:
         n = len(state)
         rest = np.where(state.can_buy.any(axis=1), state.can_buy.argmax(axis=1), NOTHING)
         wanted = np.full(n, NOTHING)
-        for line, number in reversed(list(self._places())):
-            here = state.can_buy[:, line] & (state.bought[:, line] < number)
+        for place, line in reversed(list(enumerate(self.lines))):
+            by_then = self.lines[: place + 1].count(line)
+            here = state.can_buy[:, line] & (state.bought[:, line] < by_then)
             wanted[here] = line
         goes_on = (wanted != NOTHING).astype(np.float64)
-        return Decision(np.where(goes_on > 0, wanted, rest), goes_on, self._silent(state))
-
-    def _places(self) -> list[tuple[int, int]]:
-        """Return each line of the row, and how many items of it are bought by then."""
-        return [(line, self.lines[: i + 1].count(line)) for i, line in enumerate(self.lines)]
-
-    def _silent(self, state: State) -> np.ndarray:
-        return np.zeros((len(state), state.space.width))
+        silent = np.zeros((n, state.space.width))
+        return Decision(np.where(goes_on > 0, wanted, rest), goes_on, silent)
 
 
 def cheapest_first(cost_nano: IntArray) -> list[int]:
@@ -74,7 +70,7 @@ def cheapest_first(cost_nano: IntArray) -> list[int]:
 class Walk:
     """How another policy plays some questions, if it goes on for ever."""
 
-    along: Followed
+    along: PolicyOrder
     reach: FloatArray
     """[n, S] the largest threshold at which it makes each purchase."""
     known: BoolArray
@@ -113,7 +109,7 @@ class SelectivePolicy:
     enough: float
     """How sure an answer must be for no more to be bought."""
     confidence: Sureness
-    row: Row | None = None
+    row: FixedRow | None = None
     """Whom it asks in place of what the policy would buy; None: as the policy."""
     stochastic: bool = False
     parameters: ClassVar[None] = None
@@ -150,7 +146,7 @@ class SelectivePolicy:
         goes_on = (_onwards(with_next(theirs), self.mode) >= self.until) & (best < self.enough)
         return Decision(theirs.line, goes_on.astype(np.float64), _returned(sure, goes_on))
 
-    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> Followed:
+    def followed(self, traces: TraceArrays, budget: Budget | None = None) -> PolicyOrder:
         """Follow the buyer's order, and weigh the answers of all questions at once."""
         walked = self.walk(traces, budget)
         sure = walked.sure(self.confidence, traces)
@@ -183,10 +179,7 @@ class SelectivePolicy:
         own, sure = saved(self.confidence)
         inner = {f"inner.{name}": values for name, values in arrays.items()}
         return own | inner, {
-            "inner": {
-                "kind": cards.name_of(self.inner),
-                "settings": settings,
-            },
+            "inner": {"kind": cards.name_of(self.inner), "settings": settings},
             "features": settings.get("features"),
             "empty": self.empty,
             "until": self.until,
@@ -197,26 +190,17 @@ class SelectivePolicy:
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned.
-
-        Raises:
-            ValueError: an older version wrote it.
-        """
+        """Rebuild the policy from what `to_state` returned."""
         if "sure" not in settings:
             raise ValueError("an older Farthing saved it; train and calibrate again")
         of, row = settings["inner"], settings["row"]
-        theirs = {
-            name.removeprefix("inner."): values
-            for name, values in arrays.items()
-            if name.startswith("inner.")
-        }
         return cls(
-            cards.policy_class(of["kind"]).from_state(theirs, of["settings"]),
+            cards.policy_class(of["kind"]).from_state(under("inner.", arrays), of["settings"]),
             settings["empty"],
             float(settings["until"]),
             float(settings["enough"]),
             restored(arrays, settings["sure"]),
-            row and Row(row["space"], tuple(row["lines"])),
+            row and FixedRow(row["space"], tuple(row["lines"])),
         )
 
 

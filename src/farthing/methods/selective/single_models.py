@@ -6,17 +6,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.methods.selective.confidence import CONFIDENCE, Agreement, Own
+from farthing.methods.selective.confidence import CONFIDENCE, AnswerAgreement, OwnConfidence
 from farthing.methods.selective.learner import (
     Buying,
     Fit,
-    Learned,
+    SelectiveFit,
     by_votes,
     confident,
     learn,
     most_answered,
 )
-from farthing.methods.selective.policy import AS_TRAINED, Row, cheapest_first
+from farthing.methods.selective.policy import AS_TRAINED, FixedRow, cheapest_first
 from farthing.process.action_space import action_space
 from farthing.process.base import Policy
 from farthing.process.budget import CASCADE
@@ -33,23 +33,15 @@ FEW = (2, 3)
 
 def considered(
     policy: Policy, train: TraceArrays, empty: str, alpha: Fraction
-) -> tuple[Learned, ...]:
+) -> tuple[SelectiveFit, ...]:
     """Return everything that could be sure of its answers, the policy as trained first.
 
     The policy goes by all evidence and by a mixture; each model with recorded confidences, asked
     alone, by its own; the cheapest two and three by their agreement and by a mixture; and each of
     those models together with the one that does best alone, by a mixture, the cheaper one first and
     the other only where that is not sure enough. Where calls see one another none can be asked
-    alone, so that only the policy is left.
-
-    Args:
-        policy: as trained on these questions.
-        train: the questions, as the policy plays them.
-        empty: the mode of `replay.paths` that the policy was trained for.
-        alpha: the share of wrong answers that is to be promised.
-
-    Raises:
-        TooFewTracesError: too few training questions have an answer.
+    alone, so that only the policy is left. `train` are the questions as the policy plays them,
+    alpha the share of wrong answers that is to be promised.
     """
     found = [confident(policy, train, empty, alpha)]
     found.append(
@@ -58,20 +50,24 @@ def considered(
     if not train.independent.all():
         return tuple(found)
 
-    def of(row: tuple[int, ...], fit: Fit, how: str) -> Learned:
+    def of(row: tuple[int, ...], fit: Fit, how: str) -> SelectiveFit:
         asked = " and ".join(names[line] for line in row)
-        buying = Buying(policy, empty, Row("calls", row))
+        buying = Buying(policy, empty, FixedRow("calls", row))
         return learn(buying, train, alpha, fit, f"{asked}, by {how}")
 
     names, cheapest = _names(train), cheapest_first(_of_lines(train.cost_nano, train))
     alone = {
-        line: of((line,), lambda *_: Own(), "its confidence") for line in _sure_of_themselves(train)
+        line: of((line,), lambda *_: OwnConfidence(), "its confidence")
+        for line in _sure_of_themselves(train)
     }
     found += alone.values()
     for few in FEW:
         if few <= len(cheapest):
             row = tuple(cheapest[:few])
-            found += [of(row, lambda *_: Agreement(), "agreement"), of(row, by_votes, "a mixture")]
+            found += [
+                of(row, lambda *_: AnswerAgreement(), "agreement"),
+                of(row, by_votes, "a mixture"),
+            ]
     best = max(alone, key=lambda line: most_answered(alone[line], alpha), default=None)
     pairs = [tuple(line for line in cheapest if line in {other, best}) for other in alone]
     tried = tuple(cheapest[:2])

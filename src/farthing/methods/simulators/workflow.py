@@ -19,13 +19,19 @@ import msgspec
 import numpy as np
 
 from farthing.errors import ConfigError, InputError
-from farthing.methods.planners.base import Action, Left, Step
+from farthing.methods.planners.base import PricedAction, Remaining, Transition
 from farthing.methods.simulators.workflow_batch import follow, usual_start
-from farthing.methods.simulators.workflow_parts import Choice, Part, Progress, Under, still_running
+from farthing.methods.simulators.workflow_parts import (
+    PartChoice,
+    RunningPart,
+    WorkflowPart,
+    WorkflowState,
+    still_running,
+)
 from farthing.money import nano_from_usd
 from farthing.traces.arrays import FloatArray
 
-WAIT = Action("wait", 0, 0)
+WAIT = PricedAction("wait", 0, 0)
 """Goes on to the next event."""
 MILLION = 1_000_000
 Price = Annotated[float, msgspec.Meta(ge=0)]
@@ -35,14 +41,10 @@ Price = Annotated[float, msgspec.Meta(ge=0)]
 class Workflow:
     """Parts in an order in which each comes after those that it depends on."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[WorkflowPart, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no workflow.
-
-        Raises:
-            InputError: there is no part, one has no choice, or comes after itself or a later one.
-        """
+        """Refuse what is no workflow."""
         if not self.parts:
             raise InputError("a workflow has no parts; give at least one")
         for place, part in enumerate(self.parts):
@@ -52,9 +54,9 @@ class Workflow:
                 raise InputError(f"the part '{part.name}' comes after itself or a later part")
 
     @property
-    def begin(self) -> Progress:
+    def begin(self) -> WorkflowState:
         """The state in which nothing is done."""
-        return Progress((False,) * len(self.parts))
+        return WorkflowState((False,) * len(self.parts))
 
     @property
     def shortest_s(self) -> float:
@@ -65,7 +67,7 @@ class Workflow:
             ends.append(begun + min(choice.shortest_s for choice in part.choices))
         return max(ends)
 
-    def ready(self, state: Progress) -> list[int]:
+    def ready(self, state: WorkflowState) -> list[int]:
         """Return the parts that can be started."""
         busy = {one.part for one in state.under_way}
         return [
@@ -76,7 +78,7 @@ class Workflow:
             and all(state.done[before] for before in part.after)
         ]
 
-    def starts(self, state: Progress) -> list[tuple[int, int]]:
+    def starts(self, state: WorkflowState) -> list[tuple[int, int]]:
         """Return what can be started, as (part, choice), in the order of the actions."""
         return [
             (place, at)
@@ -84,7 +86,7 @@ class Workflow:
             for at in range(len(self.parts[place].choices))
         ]
 
-    def actions(self, state: Progress) -> Sequence[Action]:
+    def actions(self, state: WorkflowState) -> Sequence[PricedAction]:
         """Return one action for each part and choice that can be started, and waiting last."""
         if all(state.done):
             return []
@@ -93,19 +95,21 @@ class Workflow:
             part = self.parts[place]
             choice = part.choices[at]
             name = f"{part.name}: {choice.name}"
-            found.append(Action(name, choice.expected_nano, choice.largest_nano))
+            found.append(PricedAction(name, choice.expected_nano, choice.largest_nano))
         return [*found, WAIT] if state.under_way else found
 
-    def step(self, state: Progress, action: int, rng: np.random.Generator) -> Step[Progress]:
+    def step(
+        self, state: WorkflowState, action: int, rng: np.random.Generator
+    ) -> Transition[WorkflowState]:
         """Start a part, which reserves its largest cost; or wait until the next one ends."""
         starts = self.starts(state)
         if action < len(starts):
             place, at = starts[action]
-            begun = Progress(state.done, (*state.under_way, Under(place, at)))
-            return Step(begun, self.parts[place].choices[at].largest_nano)
+            begun = WorkflowState(state.done, (*state.under_way, RunningPart(place, at)))
+            return Transition(begun, self.parts[place].choices[at].largest_nano)
         return self._waited(state, rng)
 
-    def _waited(self, state: Progress, rng: np.random.Generator) -> Step[Progress]:
+    def _waited(self, state: WorkflowState, rng: np.random.Generator) -> Transition[WorkflowState]:
         ends = []
         for one in state.under_way:
             choice = self.parts[one.part].choices[one.choice]
@@ -117,23 +121,23 @@ class Workflow:
         waited, done, going, back = min(waits), list(state.done), [], 0
         for end, one, wait in zip(ends, state.under_way, waits, strict=True):
             if wait > waited:
-                going.append(Under(one.part, one.choice, one.elapsed_s + waited))
+                going.append(RunningPart(one.part, one.choice, one.elapsed_s + waited))
                 continue
             done[one.part] = bool(end.right[0])
             choice = self.parts[one.part].choices[one.choice]
             back += choice.largest_nano - int(end.cost_nano[0])
-        return Step(Progress(tuple(done), tuple(going)), -back, waited)
+        return Transition(WorkflowState(tuple(done), tuple(going)), -back, waited)
 
-    def value(self, state: Progress) -> float:
+    def value(self, state: WorkflowState) -> float:
         """Return 1 where all parts are done, else 0."""
         return float(all(state.done))
 
-    def score(self, state: Progress) -> float:
+    def score(self, state: WorkflowState) -> float:
         """Return the share of parts that are done or can be expected from those under way."""
         under = sum(self.parts[o.part].choices[o.choice].any_right for o in state.under_way)
         return (sum(state.done) + under) / len(self.parts)
 
-    def usual(self, state: Progress, left: Left) -> int | None:
+    def usual(self, state: WorkflowState, left: Remaining) -> int | None:
         """Return what an even share of money and time would start; else wait."""
         starts = self.starts(state)
         for place in self.ready(state):
@@ -144,9 +148,9 @@ class Workflow:
 
     def follow(
         self,
-        state: Progress,
+        state: WorkflowState,
         actions: Sequence[int],
-        left: Left,
+        left: Remaining,
         n: int,
         rng: np.random.Generator,
     ) -> FloatArray:
@@ -156,14 +160,14 @@ class Workflow:
         return follow(self.parts, state, first, left, n, rng)
 
 
-class _Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _WorkflowModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     input_per_million: Price = 0.0
     output_per_million: Price
     tokens_per_second: Annotated[float, msgspec.Meta(gt=0)]
     latency_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _PartSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(min_length=1)]
     success: dict[str, Annotated[float, msgspec.Meta(ge=0, le=1)]]
     tokens: dict[str, tuple[int, int]]
@@ -172,20 +176,16 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     after: tuple[str, ...] = ()
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    models: dict[str, _Model]
-    parts: tuple[_Part, ...]
+class _WorkflowFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    models: dict[str, _WorkflowModel]
+    parts: tuple[_PartSection, ...]
 
 
 def read_workflow(path: Path) -> Workflow:
-    """Read a workflow.
-
-    Raises:
-        ConfigError: the file cannot be read, or says what is no workflow.
-    """
+    """Read a workflow."""
     try:
         text = path.read_text(encoding="utf-8")
-        found = msgspec.toml.decode(text, type=_File)
+        found = msgspec.toml.decode(text, type=_WorkflowFile)
     except OSError as error:
         raise ConfigError(str(path), "file", (error.strerror or str(error)).lower()) from None
     except msgspec.ValidationError as error:
@@ -196,7 +196,7 @@ def read_workflow(path: Path) -> Workflow:
     return _workflow(found, str(path))
 
 
-def _workflow(found: _File, path: str) -> Workflow:
+def _workflow(found: _WorkflowFile, path: str) -> Workflow:
     places: dict[str, int] = {}
     parts = []
     for at, part in enumerate(found.parts):
@@ -217,7 +217,9 @@ def _workflow(found: _File, path: str) -> Workflow:
         raise ConfigError(path, "parts", str(error)) from None
 
 
-def _part(part: _Part, found: _File, path: str, where: str, places: dict[str, int]) -> Part:
+def _part(
+    part: _PartSection, found: _WorkflowFile, path: str, where: str, places: dict[str, int]
+) -> WorkflowPart:
     choices = []
     for model, success in part.success.items():
         if model not in found.models:
@@ -236,10 +238,10 @@ def _part(part: _Part, found: _File, path: str, where: str, places: dict[str, in
         }
         for samples in sorted(set(part.samples)):
             try:
-                choices.append(Choice(model, success, samples=samples, **figures))
+                choices.append(PartChoice(model, success, samples=samples, **figures))
             except InputError as error:
                 raise ConfigError(path, where, str(error)) from None
-    return Part(part.name, tuple(choices), tuple(places[before] for before in part.after))
+    return WorkflowPart(part.name, tuple(choices), tuple(places[before] for before in part.after))
 
 
 def _token_nano(per_million: float) -> int:

@@ -15,11 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.methods.planners.base import Left
+from farthing.methods.planners.base import Remaining
 from farthing.methods.simulators.workflow_parts import (
-    Choice,
-    Part,
-    Progress,
+    PartChoice,
+    WorkflowPart,
+    WorkflowState,
     ahead_of,
     drawn,
     still_running,
@@ -31,7 +31,7 @@ ROUNDS = 10_000
 
 
 @dataclass(frozen=True)
-class _Figures:
+class _ChoiceFigures:
     """Of a part's choices, [K]."""
 
     largest: IntArray
@@ -43,16 +43,18 @@ class _Figures:
 
 
 @lru_cache(maxsize=256)
-def _figures(choices: tuple[Choice, ...]) -> _Figures:
+def _figures(choices: tuple[PartChoice, ...]) -> _ChoiceFigures:
     largest = np.array([one.largest_nano for one in choices], dtype=np.int64)
     expected = np.array([one.expected_nano for one in choices], dtype=np.int64)
     seconds = np.array([one.mean_s for one in choices])
     right = np.array([one.any_right for one in choices])
-    return _Figures(largest, expected, seconds, right, np.lexsort((seconds, expected, -right)))
+    return _ChoiceFigures(
+        largest, expected, seconds, right, np.lexsort((seconds, expected, -right))
+    )
 
 
 def even_share(
-    choices: tuple[Choice, ...],
+    choices: tuple[PartChoice, ...],
     left_nano: IntArray,
     left_s: FloatArray,
     parts: IntArray,
@@ -77,7 +79,9 @@ def even_share(
     return np.where(payable.any(axis=1), at, -1)
 
 
-def usual_start(parts: tuple[Part, ...], place: int, state: Progress, left: Left) -> int | None:
+def usual_start(
+    parts: tuple[WorkflowPart, ...], place: int, state: WorkflowState, left: Remaining
+) -> int | None:
     """Return the choice that the usual way starts a part with; None where none can be paid."""
     at = even_share(
         parts[place].choices,
@@ -92,7 +96,9 @@ def usual_start(parts: tuple[Part, ...], place: int, state: Progress, left: Left
 class _Rows:
     """B executions under way."""
 
-    def __init__(self, parts: tuple[Part, ...], rows: int, state: Progress, left: Left) -> None:
+    def __init__(
+        self, parts: tuple[WorkflowPart, ...], rows: int, state: WorkflowState, left: Remaining
+    ) -> None:
         n = len(parts)
         self.parts, self.ahead = parts, ahead_of(parts)
         self.done: BoolArray = np.tile(np.array(state.done), (rows, 1))
@@ -104,7 +110,7 @@ class _Rows:
         self.deadline = left.seconds
         self.lost = np.zeros(rows, dtype=bool)
 
-    def running(self, state: Progress, n: int, ways: int, rng: np.random.Generator) -> None:
+    def running(self, state: WorkflowState, n: int, ways: int, rng: np.random.Generator) -> None:
         """Draw how the parts that are under way will end, n times, the same for each way."""
         for one in state.under_way:
             choice = self.parts[one.part].choices[one.choice]
@@ -163,24 +169,17 @@ class _Rows:
 
 
 def follow(
-    parts: tuple[Part, ...],
-    state: Progress,
+    parts: tuple[WorkflowPart, ...],
+    state: WorkflowState,
     first: Sequence[tuple[int, int] | None],
-    left: Left,
+    left: Remaining,
     n: int,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return whether n executions are done in time and budget that begin in each way, [A, n].
 
-    Execution m of every way is drawn with the same random numbers, event by event.
-
-    Args:
-        parts: of the workflow.
-        state: how far it is.
-        first: the ways to begin: a part with a choice, or None to wait for the next event.
-        left: money and time.
-        n: executions of each.
-        rng: draws the numbers.
+    Execution m of every way is drawn with the same random numbers, event by event. A way to begin
+    is a part with a choice, or None to wait for the next event.
     """
     ways = len(first)
     rows = _Rows(parts, ways * n, state, left)

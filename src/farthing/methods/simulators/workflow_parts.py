@@ -23,7 +23,7 @@ REDRAWS = 64
 
 
 @dataclass(frozen=True)
-class Choice:
+class PartChoice:
     """One model with a number of samples, for one part."""
 
     model: str
@@ -42,11 +42,7 @@ class Choice:
     tokens_per_s: float = 100.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be simulated.
-
-        Raises:
-            InputError: a figure is out of its range.
-        """
+        """Refuse what cannot be simulated."""
         low, high = self.tokens
         if not 0.0 <= self.success <= 1.0:
             raise InputError(f"'{self.model}' has a chance of {self.success}; it has to be 0 to 1")
@@ -63,7 +59,7 @@ class Choice:
     def name(self) -> str:
         """What tables call it.
 
-        >>> Choice("small", 0.5, (10, 20), 3).name
+        >>> PartChoice("small", 0.5, (10, 20), 3).name
         'small x 3'
         """
         return self.model if self.samples == 1 else f"{self.model} x {self.samples}"
@@ -101,17 +97,17 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkflowPart:
     """One part of a workflow."""
 
     name: str
-    choices: tuple[Choice, ...]
+    choices: tuple[PartChoice, ...]
     after: tuple[int, ...] = ()
     """Parts that have to be done before, by their place."""
 
 
 @lru_cache(maxsize=256)
-def ahead_of(parts: tuple[Part, ...]) -> tuple[int, ...]:
+def ahead_of(parts: tuple[WorkflowPart, ...]) -> tuple[int, ...]:
     """Return for each part how many are on the longest way from it to the end, with itself."""
     ahead = [1] * len(parts)
     for place in reversed(range(len(parts))):
@@ -121,7 +117,7 @@ def ahead_of(parts: tuple[Part, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Under:
+class RunningPart:
     """A part under way."""
 
     part: int
@@ -130,15 +126,15 @@ class Under:
 
 
 @dataclass(frozen=True)
-class Progress:
+class WorkflowState:
     """How far a workflow is; its clock is the deadline that is left."""
 
     done: tuple[bool, ...]
-    under_way: tuple[Under, ...] = ()
+    under_way: tuple[RunningPart, ...] = ()
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PartOutcomes:
     """What became of a choice that was drawn n times."""
 
     seconds: FloatArray
@@ -149,7 +145,7 @@ class Drawn:
     """[n] whole nano-dollars."""
 
 
-def drawn(choice: Choice, uniform: FloatArray) -> Drawn:
+def drawn(choice: PartChoice, uniform: FloatArray) -> PartOutcomes:
     """Turn uniform numbers into what became of a choice.
 
     Args:
@@ -164,10 +160,12 @@ def drawn(choice: Choice, uniform: FloatArray) -> Drawn:
     first = np.where(right, seconds, np.inf).min(axis=1)
     took: FloatArray = np.where(any_right, first, seconds.max(axis=1))
     cost: FloatArray = choice.samples * choice.input_nano + length.sum(axis=1) * choice.token_nano
-    return Drawn(took, any_right.astype(np.float64), cost)
+    return PartOutcomes(took, any_right.astype(np.float64), cost)
 
 
-def still_running(choice: Choice, elapsed_s: float, n: int, rng: np.random.Generator) -> Drawn:
+def still_running(
+    choice: PartChoice, elapsed_s: float, n: int, rng: np.random.Generator
+) -> PartOutcomes:
     """Draw n times what becomes of a choice that has run so long and has not ended."""
     found = drawn(choice, rng.random((n, choice.samples, 2)))
     seconds, right, cost = found.seconds.copy(), found.right.copy(), found.cost_nano.copy()
@@ -180,4 +178,4 @@ def still_running(choice: Choice, elapsed_s: float, n: int, rng: np.random.Gener
             seconds[early], right[early] = again.seconds, again.right
             cost[early] = again.cost_nano
         seconds[:] = np.where(seconds <= elapsed_s, max(choice.longest_s, elapsed_s), seconds)
-    return Drawn(seconds, right, cost)
+    return PartOutcomes(seconds, right, cost)

@@ -179,11 +179,7 @@ def degrade_guide(config: GeneratorConfig, factor: float) -> GeneratorConfig:
 
 
 def shift_mix(config: GeneratorConfig, weights: tuple[float, ...]) -> GeneratorConfig:
-    """Return the same levels of difficulty with other weights.
-
-    Raises:
-        InputError: there are more or fewer weights than levels.
-    """
+    """Return the same levels of difficulty with other weights."""
     _require(
         len(weights) == len(config.levels),
         f"{len(weights)} weights for {len(config.levels)} levels; give one a level",

@@ -51,7 +51,7 @@ class Histories:
         return total
 
 
-class _Said(NamedTuple):
+class _LabelledAnswers(NamedTuple):
     """What one round showed, and the weights of the histories (rows of one size) that show it."""
 
     base: int
@@ -60,11 +60,7 @@ class _Said(NamedTuple):
 
 
 def enumerate_histories(config: GeneratorConfig, rounds: int) -> list[Histories]:
-    """Return the histories after rounds 1..`rounds`.
-
-    Raises:
-        InputError: there are more than `MAX_HISTORIES`; the message says what to use instead.
-    """
+    """Return the histories after rounds 1..`rounds`."""
     levels = [_nothing_yet(config, rounds)]
     for t in range(rounds):
         _refuse_too_many(config, levels[-1], t)
@@ -134,7 +130,7 @@ def _after_one_more(config: GeneratorConfig, before: Histories, t: int) -> Histo
 
 def _round(
     config: GeneratorConfig, before: Histories, rows: NDArray[np.int64], k: int, t: int
-) -> Iterator[_Said]:
+) -> Iterator[_LabelledAnswers]:
     """Yield all that base and guide can say after histories with `k` answers."""
     for base in range(k + 1):
         weight = _base_says(config, before.weight[rows], before.base[rows], k, label=base, t=t)
@@ -143,7 +139,7 @@ def _round(
             shown = _guide_says(
                 config, weight, before.guide[rows], now_seen, base=base, label=guide
             )
-            yield _Said(base, guide, shown)
+            yield _LabelledAnswers(base, guide, shown)
 
 
 def _base_says(
@@ -206,7 +202,7 @@ def _wrong_not_given(weight: FloatArray, wrong: int, k: int) -> FloatArray:
     return left
 
 
-def _with_bins(config: GeneratorConfig, said: _Said) -> list[FloatArray]:
+def _with_bins(config: GeneratorConfig, said: _LabelledAnswers) -> list[FloatArray]:
     """Return the weights for each bin of the guide's uncertainty."""
     pairs = zip(config.uncertainty.if_right, config.uncertainty.if_wrong, strict=True)
     binned = []

@@ -66,11 +66,7 @@ class _Stretch:
 
 
 def frontier(config: GeneratorConfig) -> list[tuple[float, float]]:
-    """Return (cost in USD a question, coverage) of every corner of the optimal frontier, ascending.
-
-    Raises:
-        InputError: there are too many histories to enumerate.
-    """
+    """Return (cost in USD a question, coverage) of the optimal frontier's corners, ascending."""
     best = solve(config)
     return [
         (usd_from_nano(cost), float(covered))
@@ -79,11 +75,7 @@ def frontier(config: GeneratorConfig) -> list[tuple[float, float]]:
 
 
 def optimal_cost(config: GeneratorConfig, coverage: float) -> float:
-    """Return the least mean cost of a question, in USD, of any policy with at least this coverage.
-
-    Raises:
-        InputError: there are too many histories to enumerate.
-    """
+    """Return the least mean cost of a question, in USD, of any policy with this coverage."""
     best = solve(config)
     return usd_from_nano(float(np.interp(coverage, best.coverage, best.cost_nano)))
 
@@ -106,9 +98,6 @@ def optimal_scores(
         [n, T, 3] base and guide 1 (all answers seen are returned); `next` scores the cheapest
         round's price over the history's own, in [0, 1]: the coverage gained for that money; 0
         after rounds that were not played.
-
-    Raises:
-        InputError: the traces show what this generator cannot produce.
     """
     best = solve(config)
     worth = [config.round_cost_nano.min() / price for price in best.price]
@@ -137,11 +126,7 @@ def _apart(score: FloatArray, every: FloatArray, lot: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def solve(config: GeneratorConfig) -> Optimum:
-    """Solve for every price of coverage at once, from the last decision back to the first.
-
-    Raises:
-        InputError: there are too many histories to enumerate.
-    """
+    """Solve for every price of coverage at once, from the last decision back to the first."""
     levels = enumerate_histories(config, config.rounds - 1)
     later = _Stretch(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
     prices: list[FloatArray] = []

@@ -27,9 +27,6 @@ class Preset:
 def preset(name: str) -> Preset:
     """Return a preset by name.
 
-    Raises:
-        UnknownNameError: there is no such preset; the message lists those there are.
-
     >>> preset("mmlu-llama2-7b").train
     560
     """

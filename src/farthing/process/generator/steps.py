@@ -135,7 +135,7 @@ def optimum(
 
 
 @dataclass(frozen=True)
-class Came:
+class StepsOutcome:
     """What a policy comes to on the generator, exactly."""
 
     success: float
@@ -148,7 +148,7 @@ class Came:
     """Expected reward."""
 
 
-def evaluate(config: StepsConfig, chance: FloatArray, reward: Reward) -> Came:
+def evaluate(config: StepsConfig, chance: FloatArray, reward: Reward) -> StepsOutcome:
     """Return what a policy comes to, by the probability of every state that it can reach.
 
     Args:
@@ -173,4 +173,4 @@ def evaluate(config: StepsConfig, chance: FloatArray, reward: Reward) -> Came:
             most = max(most, int(config.spent_nano(step + 1, reached[-1:])[0]))
     worth = np.array([reward(u) for u in range(config.steps + 1)])
     succeeded = at * config.success[:, :, None]
-    return Came(float(succeeded.sum()), cost, most, float((succeeded * worth).sum()))
+    return StepsOutcome(float(succeeded.sum()), cost, most, float((succeeded * worth).sum()))

@@ -17,6 +17,7 @@ from farthing.promises.beside_reference import (
     BesideReferencePayload,
     check_named,
     forecast_beside,
+    shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate
 from farthing.promises.figures import Figure, share_of
@@ -94,8 +95,8 @@ class Agreement(BesideReference):
     delta: Level = Fraction(1, 10)
     judge: JudgeShare | None = None
     """What of both goes to the errors of a judge who says what is the same, where there is one."""
-    candidates: int = 1
-    """How many are proved side by side, each at its share of delta."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side each has."""
     per: Per = "question"
     """What it is about: distinct questions, or requests, of which some ask the same."""
 
@@ -168,7 +169,7 @@ class Agreement(BesideReference):
             questions.alone_nano,
             clusters=questions.clusters,
             weights=questions.weights,
-            candidates=self.candidates,
+            share=self.share,
         )
 
     def prove(self, evidence: Agreeing, **about: Unpack[About]) -> Certificate:
@@ -177,7 +178,7 @@ class Agreement(BesideReference):
 
     def allows(self, n: int) -> Allowed:
         """Return how many differing answers prove agreement on n questions."""
-        delta = exact_level(self.delta) / self.candidates
+        delta = exact_level(self.delta) * self.share
         return agreement_allows(n, float(exact_level(self.epsilon)), float(delta))
 
     def goal(self) -> Goal:
@@ -230,8 +231,10 @@ class AgreementPromise(
     judge: Judged | None = None
     """Who said what is the same, beside the task; None: the task alone."""
     shared_by: int | None = None
-    """How many candidates were proved side by side, each at its share of delta; None: one has all
-    of it."""
+    """How many candidates were proved side by side, each at an equal share of delta; None: one has
+    all of it, or shares differ."""
+    delta_share: Fraction | None = None
+    """Of delta, where several were proved side by side at shares that differ."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
 
@@ -249,7 +252,9 @@ class AgreementPromise(
             f"the answer of {chosen} is the one that {self.reference} would have given, with "
             f"probability at least {level}."
         )
-        said = wording.confident(self.delta, of, claim) + wording.side_by_side(self.shared_by)
+        said = wording.confident(self.delta, of, claim) + wording.side_by_side(
+            self.shared_by, self.delta_share
+        )
         if self.per_request is not None:
             said = f"{said} {self.per_request.sentence(of.requests)}"
         return self._and_whose(said)
@@ -356,7 +361,7 @@ def certify(
     With confidence 0.9 in the draw of 60 questions, the answer of operating point 1 of 1 is the \
 one that gpt-4o would have given, with probability at least 0.95.
     """
-    levels = (exact_level(epsilon, "epsilon"), exact_level(delta, "delta") / agreeing.candidates)
+    levels = (exact_level(epsilon, "epsilon"), exact_level(delta, "delta") * agreeing.share)
     judge, left = levels_left(agreeing, *levels, share)
     point = None if left is None else agreement_point(agreeing, *left)
     rests_on = (FAIR,) if judge is None else (JUDGED, CHECKED)
@@ -368,7 +373,7 @@ one that gpt-4o would have given, with probability at least 0.95.
             points=agreeing.same.shape[1],
             reference=agreeing.role,
             judge=judge,
-            shared_by=agreeing.candidates if agreeing.candidates > 1 else None,
+            **shared(agreeing.share),
             per_request=PerRequest.of(agreeing.clusters),
         ),
         kappa=1.0 if point is None else point_kappa(agreeing.kappas, point),

@@ -19,6 +19,7 @@ from farthing.promises.beside_reference import (
     check_named,
     forecast_beside,
     named,
+    shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray
 from farthing.promises.figures import Figure, accuracy_difference, difference_by_request
@@ -85,8 +86,8 @@ class Parity(BesideReference):
     epsilon: Level = Fraction(1, 50)
     """Accuracy that may be lost; 0 or less: it must rise, by more than that."""
     delta: Level = Fraction(1, 10)
-    candidates: int = 1
-    """How many are proved side by side, each at its share of delta."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side each has."""
     per: Per = "question"
     """What it is about: distinct questions, or requests, of which some ask the same."""
 
@@ -145,7 +146,7 @@ class Parity(BesideReference):
             None if self.may_cost_more else questions.alone_nano,
             clusters=questions.clusters,
             weights=questions.weights,
-            candidates=self.candidates,
+            share=self.share,
         )
 
     def prove(self, evidence: Paired, **about: Unpack[About]) -> Certificate:
@@ -154,9 +155,7 @@ class Parity(BesideReference):
 
     def allows(self, n: int) -> Allowed:
         """Return how many losses prove parity on n questions, by the number of wins."""
-        return parity_allows(
-            n, float(self.margin), float(exact_level(self.delta) / self.candidates)
-        )
+        return parity_allows(n, float(self.margin), float(exact_level(self.delta) * self.share))
 
     def testing(self, evidence: Paired) -> SequenceTest:
         """Return how it was tested: from the dearest point down."""
@@ -231,8 +230,10 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
     sample: Drawn | None = None
     """The sample that it is proved by; None: all questions."""
     shared_by: int | None = None
-    """How many candidates were proved side by side, each at its share of delta; None: one has all
-    of it."""
+    """How many candidates were proved side by side, each at an equal share of delta; None: one has
+    all of it, or shares differ."""
+    delta_share: Fraction | None = None
+    """Of delta, where several were proved side by side at shares that differ."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
 
@@ -246,7 +247,9 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
             return wording.unproved(self.delta, of, claim)
         chosen = wording.chosen(self.point, self.points)
         claim = f"the accuracy of {chosen} is above {self._goal}."
-        said = wording.confident(self.delta, of, claim) + wording.side_by_side(self.shared_by)
+        said = wording.confident(self.delta, of, claim) + wording.side_by_side(
+            self.shared_by, self.delta_share
+        )
         if self.per_request is not None:
             said = f"{said} {self.per_request.sentence(of.requests)}"
         return said if self.sample is None else f"{said} {self.sample.sentence()}"
@@ -351,7 +354,7 @@ def certify(
     Raises:
         CalibrationError: as `parity_point`.
     """
-    point = parity_point(paired, epsilon, exact_level(delta, "delta") / paired.candidates)
+    point = parity_point(paired, epsilon, exact_level(delta, "delta") * paired.share)
     return Certificate(
         promise=ParityPromise(
             epsilon=exact_margin(epsilon),
@@ -360,7 +363,7 @@ def certify(
             points=paired.correct.shape[1],
             reference=paired.role,
             sample=Drawn.of(paired.sample),
-            shared_by=paired.candidates if paired.candidates > 1 else None,
+            **shared(paired.share),
             per_request=PerRequest.of(paired.clusters),
         ),
         kappa=1.0 if point is None else point_kappa(paired.kappas, point),

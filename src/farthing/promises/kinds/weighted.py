@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import fsum
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
@@ -246,8 +247,8 @@ def effective_size(weights: FloatArray) -> float:
     >>> effective_size(np.ones(200)), effective_size(np.array([1.0, 0, 0, 0]))
     (200.0, 1.0)
     """
-    squares = float(np.sum(weights**2))
-    return float(np.sum(weights)) ** 2 / squares if squares else 0.0
+    squares = fsum(weights**2)  # exact, whatever the order of the questions
+    return fsum(weights) ** 2 / squares if squares else 0.0
 
 
 def _ranks(sample: Weighted, new: FloatArray, alpha: Level) -> IntArray:

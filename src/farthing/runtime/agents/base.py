@@ -8,12 +8,12 @@ import msgspec
 
 from farthing.methods.routers.odar.free_energy import of_tokens
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
 from farthing.tasks.replies import read_answer
-from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
+from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
 from farthing.tasks.tools import Toolbox
 from farthing.traces.base import Call
-from farthing.traces.system import Sent, sent_as
+from farthing.traces.system import QUESTION, SentRequest, sent_as
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 TopLogprobs = Annotated[int, msgspec.Meta(ge=0, le=20)]
@@ -25,7 +25,7 @@ class AgentParts:
     """What the agents of a job are made of."""
 
     models: Mapping[str, Model]
-    prompts: Prompts
+    prompts: PromptTemplates
     toolbox: Callable[[str], Toolbox]
     """What is searched to the tools for it."""
 
@@ -89,7 +89,7 @@ class BaseAgent:
     """The prompts that it fills."""
 
     model: Model
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
     role: str = "base"
     max_tokens: int = MAX_TOKENS
     temperature: float | None = None
@@ -101,7 +101,7 @@ class BaseAgent:
     `varentropy` where the model gives log-probabilities."""
 
     @property
-    def sent(self) -> Sent:
+    def sent(self) -> SentRequest:
         """What its call sends where it makes one by itself."""
         template = self.prompts["base"]
         usual = 1.0 if self.stream == 0 else 0.0
@@ -114,13 +114,13 @@ class BaseAgent:
         """Return the call; a reply without an answer is recorded with `answer=None`."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         first = self.prompts["base"].fill({"question": asked(turn.question)})
         messages = (*first, *history(turn, self.role, self.prompts))
         prompt = replace(sampled(self, messages, turn), top_logprobs=self.top_logprobs or 0)
         completion = await client.ask(self.model, prompt)
         told = of_tokens([token.logprob for token in completion.logprobs])
-        return Said(completion.text, read_answer(completion.text), numbers=told)
+        return AgentReply(completion.text, read_answer(completion.text), numbers=told)
 
 
 class Sampler(Protocol):
@@ -166,7 +166,7 @@ def sampled(
     )
 
 
-def history(turn: Turn, role: str, prompts: Prompts) -> Iterator[Message]:
+def history(turn: Turn, role: str, prompts: PromptTemplates) -> Iterator[Message]:
     """Yield the earlier rounds as a conversation: each reply of a role, and the verdict on it."""
     calls = {(call.round, call.role): call for call in turn.so_far}
     for number in range(1, turn.round):
@@ -177,3 +177,31 @@ def history(turn: Turn, role: str, prompts: Prompts) -> Iterator[Message]:
                 {"answer": guide.answer if guide else None},
                 {"verdict": _VERDICTS[guide.verdict if guide else None]},
             )
+
+
+@dataclass(frozen=True)
+class PlainAgent:
+    """Sends the question alone, and takes its answer from the whole reply."""
+
+    model: Model
+    role: str
+    read: Callable[[str], str | None] = str.strip
+    """Reply to the answer in it, such as the task's `normalise`; None where there is none."""
+    max_tokens: int = MAX_TOKENS
+    temperature: float = 0.0
+
+    @property
+    def sent(self) -> SentRequest:
+        """What its call sends where it makes one by itself."""
+        asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        return sent_as((("user", QUESTION),), asked_for, "the whole reply")
+
+    async def act(self, turn: Turn, client: Client) -> Call:
+        """Return the call; a blank reply is recorded with `answer=None`."""
+        return await recorded(self, turn, client, self._speak)
+
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
+        messages = (Message("user", asked(turn.question)),)
+        prompt = Prompt(messages, max_tokens=self.max_tokens, temperature=self.temperature)
+        completion = await client.ask(self.model, prompt)
+        return AgentReply(completion.text, self.read(completion.text) or None)

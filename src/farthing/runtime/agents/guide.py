@@ -10,9 +10,9 @@ import msgspec
 from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Model, Prompt, TokenLogprob
 from farthing.runtime.agents.base import AgentParts, AgentSection, TopLogprobs
-from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
 from farthing.tasks.replies import read_verdict
-from farthing.tasks.templates import BUILT_IN, Prompts, asked
+from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.traces.base import Call
 
 _VERDICT_TOKENS = 8
@@ -45,7 +45,7 @@ class GuideAgent:
     """The prompts that it fills."""
 
     model: Model
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
     role: str = "guide"
     max_tokens: int = 64
     top_logprobs: int = 5
@@ -59,7 +59,7 @@ class GuideAgent:
         """Return the call; a reply without a verdict is recorded with `verdict=None`."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         base = next((c for c in turn.so_far if c.role == "base" and c.round == turn.round), None)
         answer = base.answer if base else None
         messages = self.prompts["guide"].fill(
@@ -80,7 +80,7 @@ class GuideAgent:
         uncertainty = token_entropy(completion.logprobs)
         if uncertainty is None:
             uncertainty = await self._disagreement(prompt, client)
-        return Said(
+        return AgentReply(
             completion.text,
             answer if verdict.agrees else verdict.correction,
             verdict.agrees,

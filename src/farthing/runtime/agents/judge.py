@@ -13,13 +13,13 @@ from typing import ClassVar
 from farthing.errors import BudgetError, ConfigError, FarthingError
 from farthing.models.base import Model, Prompt
 from farthing.models.config import ModelsConfig, read_models
-from farthing.runtime.base import Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
 from farthing.runtime.job import sent_mark
 from farthing.runtime.journal import StoreJournal, exclusive_lock
 from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
 from farthing.tasks.replies import read_yes_or_no
-from farthing.tasks.templates import BUILT_IN, Prompts
+from farthing.tasks.templates import BUILT_IN, PromptTemplates
 from farthing.traces.base import Call
 from farthing.traces.store import Store
 
@@ -49,14 +49,14 @@ class JudgeAgent:
     """The prompts that it fills."""
 
     model: Model
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
     role: str = ROLE
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the reply, `answer` yes or no; None where it is neither."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         *others, judged = [call.answer for call in turn.so_far]
         quoted = {"question": turn.question.text, "answer": judged}
         if others:
@@ -64,7 +64,7 @@ class JudgeAgent:
         else:
             messages = self.prompts["right"].fill(quoted)
         completion = await client.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
-        return Said(completion.text, _WORDS[read_yes_or_no(completion.text)])
+        return AgentReply(completion.text, _WORDS[read_yes_or_no(completion.text)])
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,7 @@ class Judge:
 
     @classmethod
     def read(cls, file: Path, name: str, journal: Path, cap_nano: int) -> "Judge":
-        """Read the judge of a configuration; no model is opened.
-
-        Raises:
-            ConfigError: there is no such model, or the file cannot be used.
-        """
+        """Read the judge of a configuration; no model is opened."""
         config = read_models(file)
         if name not in config.sections:
             known = ", ".join(sorted(config.sections)) or "none"
@@ -93,18 +89,9 @@ class Judge:
         return cls(replace(config, sections={name: config.sections[name]}), name, journal, cap_nano)
 
     def ask(self, wanted: Sequence[Judgement], keep: Callable[[Judgement], None]) -> str | None:
-        """Have the judge say yes or no; what it said is kept at once.
+        """Have the judge say yes or no; each yes or no is kept at once.
 
-        Args:
-            wanted: what is asked.
-            keep: is given each judgement that the reply is yes or no to.
-
-        Returns:
-            Why not all were asked; None: they were.
-
-        Raises:
-            InputError: a key or a price is missing, or another process writes the journal.
-            AuthenticationError: the key is wrong.
+        Return why not all were asked; None: they were.
         """
         with exclusive_lock(self.journal), Store.open(self.journal) as store:
             return asyncio.run(self._ask(wanted, keep, store))

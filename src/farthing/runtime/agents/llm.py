@@ -11,16 +11,16 @@ import msgspec
 
 from farthing.models.base import Message, Model, Prompt
 from farthing.runtime.agents.base import AgentParts, AgentSection
-from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
 from farthing.tasks.replies import read_exit, read_number
-from farthing.tasks.templates import BUILT_IN, NOTHING, Prompts, asked
+from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
 from farthing.traces.base import Call
 
 _MOST_TOKENS = 16
 _AGREES = {True: "yes", False: "no", None: "unknown"}
 
 
-class PolicySection(AgentSection, frozen=True, kw_only=True, tag="policy"):
+class PolicyAgentSection(AgentSection, frozen=True, kw_only=True, tag="policy"):
     """The section `[agents.policy-NAME]`."""
 
     coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
@@ -53,7 +53,7 @@ class LlmPolicyAgent:
     """What follows `policy-` in the role, such as the model's name."""
     coverage: float = 0.9
     """Share of right answers that it is told to aim at."""
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
     max_tokens: int | None = None
     """Most output tokens of a reply; None: 16."""
     temperature: float | None = None
@@ -68,7 +68,7 @@ class LlmPolicyAgent:
         """Return the reply, `answer` the number; None where it names no action, or several."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         calls = {call.role: call for call in turn.so_far if call.round == turn.round}
         base, guide = calls.get("base"), calls.get("guide")
         uncertainty = guide.uncertainty if guide else None
@@ -85,7 +85,7 @@ class LlmPolicyAgent:
             },
         )
         completion = await client.ask(self.model, _decision(self, messages))
-        return Said(completion.text, read_number(completion.text, 3))
+        return AgentReply(completion.text, read_number(completion.text, 3))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class LlmExitAgent:
     model: Model
     answering: str
     """Role whose answers it looks at: `base` or `guide`."""
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
     max_tokens: int | None = None
     """Most output tokens of a reply; None: 16."""
     temperature: float | None = None
@@ -113,21 +113,18 @@ class LlmExitAgent:
         """Return the reply, `answer` one of exit and continue; None where it is neither."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         calls = sorted(
             (c for c in turn.so_far if c.role == self.answering), key=lambda call: call.round
         )
-        answers = "\n".join(f"{call.round}. {_line(call.answer)}" for call in calls)
+        # Each on one line, so that none can pass for several.
+        lines = (f"{call.round}. {' '.join((call.answer or NOTHING).split())}" for call in calls)
+        answers = "\n".join(lines)
         messages = self.prompts["exit"].fill({"question": asked(turn.question), "answers": answers})
         completion = await client.ask(self.model, _decision(self, messages))
-        return Said(completion.text, read_exit(completion.text))
+        return AgentReply(completion.text, read_exit(completion.text))
 
 
 def _decision(agent: LlmPolicyAgent | LlmExitAgent, messages: tuple[Message, ...]) -> Prompt:
     max_tokens, temperature = agent.max_tokens or _MOST_TOKENS, agent.temperature or 0.0
     return Prompt(messages, max_tokens=max_tokens, temperature=temperature)
-
-
-def _line(answer: str | None) -> str:
-    """Return an answer on one line, so that it cannot pass for several."""
-    return " ".join((answer or NOTHING).split())

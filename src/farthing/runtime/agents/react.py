@@ -16,10 +16,10 @@ from farthing.errors import BadRequestError, ConfigError
 from farthing.methods.agents.base import (
     MONEY,
     TOKENS,
+    AgentStep,
     AgentSystem,
     Allowance,
     Amounts,
-    Step,
     fitting,
 )
 from farthing.methods.agents.budget_tracker import NEXT, VERIFY, read_outcome, verifies
@@ -28,9 +28,9 @@ from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt
 from farthing.models.prices import largest_usage
 from farthing.money import nano_from_usd
 from farthing.runtime.agents.base import AgentParts, AgentSection, Positive, history, sampled
-from farthing.runtime.base import Agent, Client, CountingClient, Said, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
 from farthing.tasks.replies import read_answer, unwrapped
-from farthing.tasks.templates import BUILT_IN, Prompts, asked
+from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.tasks.tools import Tool, Toolbox
 from farthing.traces.base import Call
 
@@ -107,7 +107,7 @@ class ReactAgent:
     model: Model
     tools: Toolbox
     """The tools for a question."""
-    prompts: Prompts = BUILT_IN
+    prompts: PromptTemplates = BUILT_IN
     role: str = "base"
     max_tokens: int = MAX_TOKENS
     """Most tokens of one step."""
@@ -127,8 +127,8 @@ class ReactAgent:
         """Return the call, its text the whole dialogue with the tools."""
         return await recorded(self, turn, client, self._speak)
 
-    async def _speak(self, turn: Turn, client: CountingClient) -> Said:
-        return await _Episode(self, turn, client).play()
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
+        return await _ReactEpisode(self, turn, client).play()
 
     def dearest(self) -> "ReactAgent":
         """Return the agent that no tool is refused to: its calls are the longest there can be."""
@@ -136,7 +136,7 @@ class ReactAgent:
         return replace(self, budget=free)
 
 
-class _Episode:
+class _ReactEpisode:
     """One call of an agent, step by step; each step is one prompt."""
 
     def __init__(self, agent: ReactAgent, turn: Turn, client: CountingClient) -> None:
@@ -149,7 +149,7 @@ class _Episode:
         self._messages = self._opening()
         self._before = len(self._messages)
 
-    async def play(self) -> Said:
+    async def play(self) -> AgentReply:
         """Take steps until an answer is given, or nothing more may be asked."""
         answer: str | None = None
         while self._fits(self._messages):
@@ -160,15 +160,18 @@ class _Episode:
                 break
             if found is None:
                 self._see(await self._observe(action))
-        said = _transcript(self._messages[self._before :]) if self._steps else _NOTHING_ASKED
-        return Said(said, answer, counts_tools=True)
+        since = self._messages[self._before :]
+        text = "\n".join(message.content for message in since) if self._steps else _NOTHING_ASKED
+        return AgentReply(text, answer, counts_tools=True)
 
     async def _ask(self) -> tuple[str, re.Match[str] | None]:
         """Send what was said so far; return the reply up to its first action, and that action."""
         done = await self._client.ask(self._agent.model, self._prompt(self._messages))
         self._budget.asked(done)
         self._steps += 1
-        reply, action = _first_action(done.text)
+        action = _ACTION.search(done.text)
+        # What follows the first action is made up.
+        reply = done.text[: action.end()] if action else done.text
         self._messages += (Message("assistant", reply),)
         return reply, action
 
@@ -251,34 +254,19 @@ class _Episode:
         return sampled(self._agent, messages, self._turn, stop=("\nObservation:",))
 
 
-def _first_action(text: str) -> tuple[str, re.Match[str] | None]:
-    """Return a reply up to its first action, since what follows is made up, and that action."""
-    action = _ACTION.search(text)
-    return (text[: action.end()] if action else text), action
-
-
 def _finished(reply: str, action: re.Match[str] | None) -> str | None:
     if action is None:
         return read_answer(reply)
     return unwrapped(action[2]) or None if action[1].casefold() == _FINISH else None
 
 
-def _transcript(messages: tuple[Message, ...]) -> str:
-    return "\n".join(message.content for message in messages)
-
-
 class ToolBudget:
     """Keeps the allowance of one call, and asks the system that decides within it."""
 
     def __init__(self, budget: Amounts, system: AgentSystem | None) -> None:
-        """Begin with nothing used.
+        """Begin with nothing used; without a system, all that fits is done.
 
-        Args:
-            budget: calls of each tool, `tokens`, and nano-dollars as `usd`; what has none is free.
-            system: decides and says what the agent is told; None: whatever fits, told nothing.
-
-        Raises:
-            InputError: a budget is none.
+        It is calls of each tool, `tokens`, and nano-dollars as `usd`; what has no budget is free.
         """
         self.allowance = Allowance.of(budget)
         self._system = system
@@ -290,7 +278,7 @@ class ToolBudget:
     def refusal(self, tool: Tool) -> str | None:
         """Return why a tool may not be used now, in words for the agent; None where it may."""
         needs = {tool.name: 1, MONEY: tool.cost_nano}
-        if self._allows(Step(tool.name, needs)):
+        if self._allows(AgentStep(tool.name, needs)):
             return None
         if self.allowance.left.get(tool.name, 1) < 1:
             used, most = self.allowance.used[tool.name], self.allowance.budget[tool.name]
@@ -298,18 +286,14 @@ class ToolBudget:
         return f"{tool.name} was not used: the budget does not allow it now. Use what you have."
 
     def may_ask(self, model: Model, prompt: Prompt, times: int = 1) -> bool:
-        """Return whether so many prompts of this size fit, at the most that each can use.
-
-        Raises:
-            UnpricedModelError: money is limited, and the model has no price.
-        """
+        """Return whether so many prompts of this size fit, at the most that each can use."""
         limited, needs = self.allowance.budget, {}
         if TOKENS in limited:
             most = largest_usage(prompt)
             needs[TOKENS] = times * (most.input_tokens + most.output_tokens)
         if MONEY in limited:
             needs[MONEY] = times * model.largest_cost_nano(prompt)
-        return self._allows(Step("prompt", needs))
+        return self._allows(AgentStep("prompt", needs))
 
     def asked(self, done: Completion) -> None:
         """Charge a prompt that was answered."""
@@ -320,7 +304,7 @@ class ToolBudget:
         """Charge a use of a tool."""
         self._charge({tool.name: 1, MONEY: cost_nano})
 
-    def _allows(self, step: Step) -> bool:
+    def _allows(self, step: AgentStep) -> bool:
         if self._system is None:
             return fitting(self.allowance, [step])[0]
         return self._system.allowed(self.allowance, [step])[0] and self.allowance.fits(step.needs)

@@ -14,28 +14,17 @@ from farthing.errors import ConfigError
 from farthing.models.toml import convert
 from farthing.runtime.agents.base import AgentSection, BaseSection
 from farthing.runtime.agents.guide import GuideSection
-from farthing.runtime.agents.llm import ExitSection, PolicySection
+from farthing.runtime.agents.llm import ExitSection, PolicyAgentSection
 from farthing.runtime.agents.react import ReactSection
-from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
-from farthing.tasks.tools import Toolbox, always
+from farthing.tasks.tools import LocalSearch, Toolbox, always, own_paragraphs, read_corpus
 from farthing.tasks.wikipedia import Wikipedia
 
-JobAgent = BaseSection | ReactSection | GuideSection | PolicySection | ExitSection
+JobAgent = BaseSection | ReactSection | GuideSection | PolicyAgentSection | ExitSection
 """A section, whichever its kind."""
 
 
 def read_agents(tables: Any, file: str, *, alone: bool) -> dict[str, AgentSection]:
-    """Read the table `agents` of a job.
-
-    Args:
-        tables: as the file has it.
-        file: the file's name, for messages.
-        alone: whether base and guide answer by themselves.
-
-    Raises:
-        ConfigError: a field is missing, out of range, or means nothing to an agent; the message
-            names the agent and the fields.
-    """
+    """Read the table `agents` of a job; `alone`: base and guide answer by themselves."""
     if not isinstance(tables, Mapping):
         raise ConfigError(file, "agents", "must be a table, such as [agents.base]")
     return {name: _read(name, table, file, alone=alone) for name, table in tables.items()}
@@ -59,7 +48,7 @@ def _read(name: str, table: Any, file: str, *, alone: bool) -> AgentSection:
 
 def _kind(name: str, *, searches: bool, alone: bool) -> type[AgentSection]:
     if name.startswith("policy-"):
-        return PolicySection
+        return PolicyAgentSection
     if name.startswith("exit-"):
         return ExitSection
     if name == "guide" and not alone:

@@ -1,13 +1,73 @@
-"""What accounts are: a call is made only if the dearest outcome still fits every limit on it."""
+"""What a ledger counts: amounts, limits and calendar periods in UTC, holds and idempotency keys."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Literal, get_args
 
 from farthing.errors import BudgetError
 from farthing.money import dollars
-from farthing.storage.ledger.periods import Period
+
+Period = Literal["minute", "hour", "day", "month", "total"]
+PERIODS: tuple[Period, ...] = get_args(Period)
+
+Now = Callable[[], datetime]
+"""A clock: the present moment, in any time zone."""
+
+_LENGTHS: dict[Period, int] = {"minute": 16, "hour": 13, "day": 10, "month": 7}
+"""How much of a moment, written as `2026-11-22T14:05:09.123456Z`, names its window."""
+
+
+def utc_now() -> datetime:
+    """Return the present moment."""
+    return datetime.now(UTC)
+
+
+def written(moment: datetime) -> str:
+    """Write a moment in UTC; the order of what is written is the order of time.
+
+    >>> written(datetime(2026, 11, 22, 14, 5, tzinfo=UTC))
+    '2026-11-22T14:05:00.000000Z'
+    """
+    naive = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"{naive.isoformat(timespec='microseconds')}Z"
+
+
+def read(text: str) -> datetime:
+    """Return the moment that `written` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def window(period: Period, moment: datetime) -> str:
+    """Name the window of a period that a moment lies in; no two periods share a name.
+
+    >>> [window(period, datetime(2026, 11, 22, 14, 5, tzinfo=UTC)) for period in PERIODS]
+    ['2026-11-22T14:05', '2026-11-22T14', '2026-11-22', '2026-11', 'total']
+    """
+    return "total" if period == "total" else written(moment)[: _LENGTHS[period]]
+
+
+def starts(period: Period, moment: datetime) -> datetime | None:
+    """Return when the window began that a moment lies in; None of the total."""
+    if period == "total":
+        return None
+    rest = "0001-01-01T00:00:00.000000Z"[_LENGTHS[period] :]
+    return read(window(period, moment) + rest)
+
+
+def resets(period: Period, moment: datetime) -> datetime | None:
+    """Return when the next window begins; None of the total, which has no other.
+
+    >>> str(resets("month", datetime(2026, 12, 31, 23, 59, tzinfo=UTC)))
+    '2027-01-01 00:00:00+00:00'
+    """
+    start = starts(period, moment)
+    if start is None:
+        return None
+    if period == "month":
+        return (start + timedelta(days=31)).replace(day=1)
+    return start + timedelta(**{f"{period}s": 1})
+
 
 Unit = Literal["usd", "tokens", "calls"]
 
@@ -59,7 +119,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Balance:
+class AccountBalance:
     """Where an account stands in the present window of a period."""
 
     account: str
@@ -77,7 +137,7 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownCall:
     """A call that was sent and whose outcome nobody knows; it is charged in full."""
 
     id: str
@@ -176,118 +236,26 @@ def said(unit: Unit, amount: int) -> str:
     return f"{amount:,} {unit.removesuffix('s') if amount == 1 else unit}"
 
 
-class Accounts(Protocol):
-    """Keeps settled + held at or below every limit, for many tasks, processes and machines.
+LARGEST = 10**16
+"""The most of a unit that one call may cost; sums of such amounts fit 64 bits."""
 
-    A hold counts in each of its accounts, and there in the minute, hour, day and month in which
-    it was reserved and in the total. Whatever it is settled for is charged to those windows, also
-    after midnight. Only a provider that charges more than a call's largest cost breaks a limit.
 
-    Every method raises StoreError where the database cannot be read or written.
-    """
+def checked_amount(amount: Amount) -> Amount:
+    """Return an amount that is neither negative nor too large."""
+    if not all(0 <= part <= LARGEST for part in (amount.nano, amount.tokens, amount.calls)):
+        raise ValueError(f"{amount}: each part must lie between 0 and {LARGEST:,}")
+    return amount
 
-    async def reserve(
-        self,
-        accounts: Sequence[str],
-        amount: Amount,
-        limits: Sequence[Limit],
-        *,
-        lease_s: float,
-        sent: bool = False,
-        note: str = "",
-    ) -> Hold:
-        """Set aside the most that a call can cost, in all of its accounts or in none.
 
-        Args:
-            accounts: the accounts that it counts in, at least one.
-            amount: the most that it can cost.
-            limits: what is checked; limits on other accounts mean nothing here.
-            lease_s: seconds after which the hold is swept, unless it is closed before.
-            sent: whether the call is sent at once, so that `sent` need not be called.
-            note: what to say of the call should its outcome be unknown; no secrets.
+def checked_name(name: str) -> str:
+    """Return a name that is not empty and can be printed."""
+    if not name or not name.isprintable():
+        raise ValueError(f"{name!r}: a name must have characters, and only printable ones")
+    return name
 
-        Raises:
-            LimitError: it breaks a limit, of several the one that resets last; nothing was written.
-        """
-        ...
 
-    async def sent(self, hold: Hold) -> None:
-        """Say that the call is about to be sent: an ended lease now charges it in full.
-
-        Raises:
-            LeaseError: the hold was swept; do not send.
-        """
-        ...
-
-    async def extend(self, hold: Hold, lease_s: float) -> None:
-        """Let the lease end so many seconds from now; raises like `sent`."""
-        ...
-
-    async def settle(self, hold: Hold, amount: Amount) -> None:
-        """Put what a call really cost in place of its reservation, in the windows of that.
-
-        What goes beyond the reservation is recorded and counted as overcharged. A hold that was
-        marked unknown meanwhile is corrected.
-
-        Raises:
-            LeaseError: it was closed before, or swept without ever being sent.
-        """
-        ...
-
-    async def release(self, hold: Hold) -> None:
-        """Give a hold back: nothing was sent. Raises like `settle`."""
-        ...
-
-    async def unknown(self, hold: Hold) -> None:
-        """Charge a hold in full and mark it: nobody knows its outcome. Raises like `settle`."""
-        ...
-
-    async def sweep(self) -> Swept:
-        """Close holds whose lease has ended: never sent comes back, sent is charged and marked."""
-        ...
-
-    async def unknowns(self) -> list[Unknown]:
-        """Return the calls of unknown outcome that nobody has reconciled, oldest first."""
-        ...
-
-    async def reconcile(self, hold_id: str, amount: Amount) -> None:
-        """Put the real cost of a call of unknown outcome in place of the full charge.
-
-        Raises:
-            InputError: no marked call has this id.
-        """
-        ...
-
-    async def balances(self, accounts: Sequence[str]) -> list[Balance]:
-        """Return where accounts stand now, in each period: `len(accounts) * 5` balances."""
-        ...
-
-    async def claim(self, key: str, fingerprint: str, *, lease_s: float) -> Claimed:
-        """Ask to run a request under an idempotency key; of many askers one gets `New`.
-
-        Args:
-            key: the key; one that is unique to its user.
-            fingerprint: hash of the request.
-            lease_s: seconds after which another asker gets `New`, unless `finish` came first.
-        """
-        ...
-
-    async def finish(self, key: str, status: int, body: bytes) -> None:
-        """Keep the answer to a request for all later askers; the first answer stays."""
-        ...
-
-    async def abandon(self, key: str) -> None:
-        """Free a key whose request was not answered."""
-        ...
-
-    async def forget(self, before: datetime) -> int:
-        """Drop what nobody asks for any more; return how many keys that were.
-
-        These are keys claimed before a moment, but none whose lease lasts, and minutes and hours
-        that ended before it.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Finish what waits, and close the database."""
-        ...
+def checked_names(accounts: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of accounts, each once; raises like `checked_name`, and for none."""
+    if not accounts:
+        raise ValueError("name at least one account")
+    return tuple(dict.fromkeys(checked_name(account) for account in accounts))

@@ -50,7 +50,7 @@ class Reserve(_Record, frozen=True):
     checks: list[Check]
 
 
-class Sent(_Record, frozen=True):
+class MarkSent(_Record, frozen=True, tag="sent"):
     """Note that a hold is about to be sent."""
 
     id: str
@@ -81,7 +81,7 @@ class Mark(_Record, frozen=True):
     now: str
 
 
-class Sweep(_Record, frozen=True):
+class SweepEnded(_Record, frozen=True, tag="sweep"):
     """Close every hold whose lease has ended."""
 
     now: str
@@ -132,11 +132,11 @@ class Forget(_Record, frozen=True):
 
 Operation = (
     Reserve
-    | Sent
+    | MarkSent
     | Extend
     | Settle
     | Mark
-    | Sweep
+    | SweepEnded
     | Unknowns
     | Balances
     | Claim
@@ -161,7 +161,7 @@ class Gone(_Record, frozen=True):
     """There is no such hold in a state that allows it."""
 
 
-class Closed(_Record, frozen=True):
+class SweepResult(_Record, frozen=True, tag="closed"):
     """What a sweep closed."""
 
     returned: int
@@ -194,7 +194,7 @@ class Windows(_Record, frozen=True):
     rows: list[WindowRow]
 
 
-class Key(_Record, frozen=True):
+class KeyRow(_Record, frozen=True, tag="key"):
     """An idempotency key that was taken before."""
 
     fingerprint: str
@@ -210,18 +210,14 @@ class Count(_Record, frozen=True):
     number: int
 
 
-Outcome = Ok | Broken | Gone | Closed | Holds | Windows | Key | Count
+Outcome = Ok | Broken | Gone | SweepResult | Holds | Windows | KeyRow | Count
 
 
-class Database(Protocol):
+class LedgerDatabase(Protocol):
     """Carries out operations."""
 
     async def apply(self, operations: Sequence[Operation]) -> list[Outcome]:
-        """Carry out operations in their order, in one transaction; refused ones write nothing.
-
-        Raises:
-            StoreError: the database cannot be read or written; nothing was done.
-        """
+        """Carry out operations in their order, in one transaction; refused ones write nothing."""
         ...
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Accounts in PostgreSQL: for several machines.
+"""AccountLedger in PostgreSQL: for several machines.
 
 What waits in a process goes to the server as one call of one function, `ledger_apply`. It locks
 the accounts in an order that is the same for all, so that the checks of a reservation hold until
@@ -8,16 +8,13 @@ it is written and nobody waits in a circle.
 import asyncio
 from collections.abc import Sequence
 from importlib import import_module, resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, unquote
 
 import msgspec
 
 from farthing.errors import MissingExtraError, StoreError
-from farthing.storage.ledger.base import Accounts
 from farthing.storage.ledger.operations import Gone, Ok, Operation, Outcome, Settle
-from farthing.storage.ledger.periods import Now, utc_now
-from farthing.storage.ledger.stored import StoredAccounts
 
 if TYPE_CHECKING:
     import asyncpg
@@ -37,32 +34,11 @@ SETTINGS = {
 }
 
 
-async def open_postgres(url: str, now: Now = utc_now) -> Accounts:
-    """Open accounts in a PostgreSQL database, whose tables are made where there are none.
-
-    Args:
-        url: such as `postgresql://user:password@host:5432/database`; `?search_path=NAME` puts the
-            tables into a schema of their own, which must exist.
-        now: the clock.
-
-    Raises:
-        MissingExtraError: asyncpg is not installed.
-        StoreError: the server cannot be reached or refuses, or a newer version made the tables.
-    """
-    database = PostgresDatabase(url)
-    await database.open()
-    return StoredAccounts(database, now)
-
-
-class PostgresDatabase:
+class PostgresLedgerDatabase:
     """A few connections to one database; messages say where it is, and never the password."""
 
     def __init__(self, url: str) -> None:
-        """Prepare for a database; `open` opens it.
-
-        Raises:
-            MissingExtraError: asyncpg is not installed.
-        """
+        """Prepare for a database; `open` opens it."""
         self._driver = driver = _asyncpg()
         self._url = url
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
@@ -74,30 +50,34 @@ class PostgresDatabase:
             driver.OperatorInterventionError,
         )
 
-    async def open(self) -> None:
-        """Connect and make the tables; see `open_postgres`."""
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        """Connect, and make the tables."""
+        database = cls(url)
         try:
-            self._pool = await self._driver.create_pool(
-                self._url,
+            database._pool = await database._driver.create_pool(
+                url,
                 min_size=1,
                 max_size=4,
                 timeout=CONNECT_S,
                 command_timeout=COMMAND_S,
                 server_settings=SETTINGS,
             )
-            version = await self._make_tables()
-        except (*self._lost, self._driver.PostgresError, ValueError) as problem:
-            await self.aclose()
-            raise self._explained(problem) from None  # what it came from may quote the password
+            version = await database._make_tables()
+        except (*database._lost, database._driver.PostgresError, ValueError) as problem:
+            await database.aclose()
+            # What it came from may quote the password.
+            raise database._explained(problem) from None
         if version > VERSION:
-            await self.aclose()
+            await database.aclose()
             raise StoreError(
-                f"{shown(self._url)}: its ledger was written by a newer Farthing (version "
-                f"{version}; this one knows {VERSION}); upgrade Farthing"
+                f"{shown(url)}: its ledger was written by a newer Farthing (version {version}; "
+                f"this one knows {VERSION}); upgrade Farthing"
             )
+        return database
 
     async def apply(self, operations: Sequence[Operation]) -> list[Outcome]:
-        """Carry out operations in one transaction; see `Database`.
+        """Carry out operations in one transaction; see `LedgerDatabase`.
 
         Tried again after a conflict, and where the connection broke. It may have broken after the
         first try was committed: then a hold that is gone is one that this try has settled.

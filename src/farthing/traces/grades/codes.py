@@ -1,13 +1,16 @@
-"""The answers of a question as codes and grades."""
+"""The answers of a question: as codes, in words, and as its task grades them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from farthing import plugins
-from farthing.errors import UnknownNameError
+from farthing.errors import InputError
 from farthing.tasks import text
-from farthing.tasks.base import Particular, Task, is_answer
-from farthing.traces.arrays import NO_ANSWER
+from farthing.tasks.base import Task, is_answer
+from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Call, Trace
+from farthing.traces.trace_kind import answering
 
 
 def normaliser(task: str) -> Callable[[str], str]:
@@ -43,9 +46,6 @@ def grades(trace: Trace, calls: Sequence[Call]) -> list[bool | None]:
     No answer is never right, whatever was recorded. Where the question has no accepted answer and
     nothing was recorded, nobody knows: None.
 
-    Raises:
-        UnknownNameError: an answer has no recorded grade and nobody registered the trace's task.
-
     >>> calls = [Call(round=1, role="a", answer="4.0"), Call(round=1, role="b", correct=True)]
     >>> grades(Trace(id="q", task="gsm8k", gold=["4"], calls=calls), calls)
     [True, False]
@@ -55,28 +55,60 @@ def grades(trace: Trace, calls: Sequence[Call]) -> list[bool | None]:
     return [_is_right(trace, call) if is_answer(call.answer) else False for call in calls]
 
 
-def gold_problems(trace: Trace) -> Iterator[tuple[str, str]]:
-    """Yield (field, problem) where a trace's task cannot grade against its accepted answers.
-
-    >>> calls = [Call(round=1, role="a", answer="4")]
-    >>> print(*gold_problems(Trace(id="q", task="gsm8k", gold=["four"], calls=calls)))
-    ('gold', "is 'four', which the task gsm8k cannot grade against; give an answer of its kind")
-    """
-    try:
-        task: Task = plugins.load("tasks", trace.task)
-    except UnknownNameError as unknown:
-        yield "task", f"{unknown}; name one of these, or give every call its `correct`"
-        return
-    for i, accepted in enumerate(trace.gold):
-        if not is_answer(accepted):
-            yield f"gold[{i}]", "is empty; give the accepted answer or remove it"
-    if isinstance(task, Particular) and not any(map(task.accepts, trace.gold)):
-        problem = f"which the task {trace.task} cannot grade against; give an answer of its kind"
-        yield "gold", f"is {', '.join(map(repr, trace.gold))}, {problem}"
-
-
 def _is_right(trace: Trace, call: Call) -> bool | None:
     if call.correct is not None or not trace.gold:
         return call.correct
     task: Task = plugins.load("tasks", trace.task)
     return task.grade(call.answer, trace.gold)
+
+
+@dataclass(frozen=True)
+class AnswerTexts:
+    """What the distinct answers of each question say, by their numbers in the arrays."""
+
+    rows: Mapping[str, int]
+    """Question id to its row."""
+    tasks: tuple[str, ...]
+    """[n] the task of each question."""
+    texts: tuple[Mapping[int, str], ...]
+    """[n] number to the answer, as it was first given."""
+
+    @classmethod
+    def of(cls, records: Sequence[Trace], arrays: TraceArrays) -> Self:
+        """Read them from the records that the arrays were made of, in the same order."""
+        place = {role: i for i, role in enumerate(arrays.roles)}
+        texts: list[Mapping[int, str]] = []
+        for trace, codes in zip(records, arrays.answer.tolist(), strict=True):
+            found: dict[int, str] = {}
+            for call in answering(trace):
+                if call.answer is not None and is_answer(call.answer):
+                    found.setdefault(codes[call.round - 1][place[call.role]], call.answer)
+            texts.append(found)
+        rows = {trace.id: row for row, trace in enumerate(records)}
+        return cls(rows, tuple(trace.task for trace in records), tuple(texts))
+
+    @property
+    def most(self) -> int:
+        """The largest number of distinct answers of any question."""
+        return max((max(texts, default=-1) for texts in self.texts), default=-1) + 1
+
+    def row(self, question: str) -> int:
+        """Return a question's row."""
+        if question not in self.rows:
+            raise InputError(f"there is no question '{question}' among the traces; check the id")
+        return self.rows[question]
+
+    def code(self, row: int, answer: str) -> int:
+        """Return the number of an answer, or of one that the task holds for the same."""
+        normalise = normaliser(self.tasks[row])
+        wanted = normalise(answer)
+        for code, given in self.texts[row].items():
+            if normalise(given) == wanted:
+                return code
+        question = next(name for name, at in self.rows.items() if at == row)
+        raise InputError(f"nobody answered '{answer}' to the question '{question}'; check it")
+
+    def accepted(self, row: int, gold: Sequence[str]) -> dict[int, bool]:
+        """Return whether each answer of a question is among the accepted ones."""
+        task: Task = plugins.load("tasks", self.tasks[row])
+        return {code: task.grade(text, gold) for code, text in self.texts[row].items()}

@@ -1,4 +1,6 @@
-"""Grades that came after the traces: one line of JSON each, in a file beside them.
+"""Grades that came after the traces, in files: our own, and tables that somebody hands in.
+
+Our own has one line of JSON each, beside the traces:
 
     {"kind":"right","id":"q1","answer":"Lisbon","right":true}
     {"kind":"gold","id":"q2","gold":["Rome"]}
@@ -7,10 +9,17 @@
 
 Lines are only ever added, each whole or not at all; the traces stay as they are. A later grade of
 the same answer by a person takes the place of an earlier one; of a judge, the first one counts.
+
+A table says `id, answer, right`; `id, role, right`; or `id, gold`: CSV with a head line, or one
+JSON object a line. `same` in place of `right` says whether the answer is that of a reference. All
+of it is taken or nothing.
 """
 
+import csv
+import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +27,11 @@ import msgspec
 from msgspec import Meta
 
 from farthing.errors import InputError, TraceFormatError
+from farthing.tasks.base import is_answer
+from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Name, QuestionId
-from farthing.traces.error_text import plain
+from farthing.traces.grades.codes import AnswerTexts
+from farthing.traces.schema import plain
 
 Probability = Annotated[float, Meta(gt=0, le=1)]
 
@@ -29,14 +41,14 @@ NOT_OURS = (
 )
 
 
-class _Line(
+class _GradeRecord(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True,
     tag_field="kind",
 ):  # fmt: skip
     pass
 
 
-class Right(_Line, frozen=True, tag="right"):
+class Right(_GradeRecord, frozen=True, tag="right"):
     """Whether an answer is right."""
 
     id: QuestionId
@@ -50,7 +62,7 @@ class Right(_Line, frozen=True, tag="right"):
     """With which the question was drawn to be graded; None: somebody chose it."""
 
 
-class Gold(_Line, frozen=True, tag="gold"):
+class GoldGrade(_GradeRecord, frozen=True, tag="gold"):
     """The accepted answers of a question, which grade all that was answered."""
 
     id: QuestionId
@@ -58,7 +70,7 @@ class Gold(_Line, frozen=True, tag="gold"):
     probability: Probability | None = None
 
 
-class Same(_Line, frozen=True, tag="same"):
+class Same(_GradeRecord, frozen=True, tag="same"):
     """Whether an answer says the same as a reference's."""
 
     id: QuestionId
@@ -69,7 +81,7 @@ class Same(_Line, frozen=True, tag="same"):
     judge: str | None = None
 
 
-class Draw(_Line, frozen=True, tag="draw"):
+class QuestionDraw(_GradeRecord, frozen=True, tag="draw"):
     """How chance draws the questions that a person grades; at most one a file.
 
     Which ones it draws follows from the seed and a question's id alone.
@@ -82,7 +94,7 @@ class Draw(_Line, frozen=True, tag="draw"):
     """Whose grades of all questions help the proof; None: nobody's."""
 
 
-class Pairs(_Line, frozen=True, tag="pairs"):
+class Pairs(_GradeRecord, frozen=True, tag="pairs"):
     """How chance draws the questions on which a judge's "same" is checked; at most one a file."""
 
     seed: Annotated[int, Meta(ge=0)]
@@ -91,8 +103,8 @@ class Pairs(_Line, frozen=True, tag="pairs"):
     judge: str
 
 
-Line = Right | Gold | Same | Draw | Pairs
-Plan = Draw | Pairs
+GradeLine = Right | GoldGrade | Same | QuestionDraw | Pairs
+Plan = QuestionDraw | Pairs
 
 
 def beside(traces: Path) -> Path:
@@ -107,14 +119,10 @@ def beside(traces: Path) -> Path:
     return traces.with_name(f"{stem}.grades.jsonl")
 
 
-def read_grades(path: Path) -> list[Line]:
+def read_grades(path: Path) -> list[GradeLine]:
     """Read a file of grades; one that does not exist has none.
 
     A last line without its end was cut off by a crash while it was written, and is left out.
-
-    Raises:
-        TraceFormatError: a line is none of the kinds, or a plan comes twice and differs.
-        InputError: the file cannot be read.
     """
     try:
         content = path.read_bytes() if path.exists() else b""
@@ -122,32 +130,31 @@ def read_grades(path: Path) -> list[Line]:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     whole = content[: content.rfind(b"\n") + 1]
     lines = [_line(path, i, raw) for i, raw in enumerate(whole.splitlines(), 1) if raw.strip()]
-    for kind in (Draw, Pairs):
+    for kind in (QuestionDraw, Pairs):
         if len({line for line in lines if isinstance(line, kind)}) > 1:
             problem = "is drawn in two ways; a file takes one, or its promise would be void"
             raise TraceFormatError(str(path), len(lines), "kind", problem)
     return lines
 
 
-def plan_of(lines: Iterable[Line], kind: type[Any]) -> Any:
+def plan_of(lines: Iterable[GradeLine], kind: type[Any]) -> Any:
     """Return how chance draws, by a kind of plan; None where nothing is drawn."""
     return next((line for line in lines if isinstance(line, kind)), None)
 
 
-def add_grades(path: Path, lines: Sequence[Line]) -> None:
+def add_grades(path: Path, lines: Sequence[GradeLine]) -> None:
     """Add lines to a file of grades and wait until they are on the disk.
 
     What a crash left of a last line is cut off first.
-
-    Raises:
-        InputError: the file cannot be written.
     """
     if not lines:
         return
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     try:
         with path.open("ab+") as file:
-            _cut_off_rest(path, file.fileno())
+            content = path.read_bytes()
+            if content and not content.endswith(b"\n"):
+                os.ftruncate(file.fileno(), content.rfind(b"\n") + 1)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -155,15 +162,9 @@ def add_grades(path: Path, lines: Sequence[Line]) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror}); check the path") from error
 
 
-def _cut_off_rest(path: Path, number: int) -> None:
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        os.ftruncate(number, content.rfind(b"\n") + 1)
-
-
-def _line(path: Path, number: int, raw: bytes) -> Line:
+def _line(path: Path, number: int, raw: bytes) -> GradeLine:
     try:
-        found: Line = msgspec.json.decode(raw, type=Line)
+        found: GradeLine = msgspec.json.decode(raw, type=GradeLine)
     except msgspec.ValidationError as error:
         expected, _, where = str(error).partition(" - at `$.")
         field = where.rstrip("`") or "line"
@@ -174,4 +175,115 @@ def _line(path: Path, number: int, raw: bytes) -> Line:
     except msgspec.DecodeError as error:
         problem = f"is no JSON ({error}){NOT_OURS}"
         raise TraceFormatError(str(path), number, "line", problem) from None
+    return found
+
+
+FORM = (
+    "give a row each: id and gold; or id, right, and the answer or the role that gave it "
+    "(such as id,gold on the first line of a CSV file)"
+)
+_COLUMNS = frozenset({"id", "answer", "role", "right", "same", "gold"})
+_SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class GradeTable:
+    """What the rows are about."""
+
+    traces: TraceArrays
+    wordings: AnswerTexts
+    reference: str | None = None
+    """The role that `same` compares with."""
+    drawn: Mapping[str, float] = field(default_factory=dict)
+    """Questions that chance drew to be graded, to the probability of that."""
+
+
+def read_grade_table(path: Path, given: GradeTable) -> list[Right | GoldGrade | Same]:
+    """Read a table of grades."""
+    found = []
+    for line, row in _rows(path):
+        try:
+            found.append(_grade(row, given))
+        except InputError as problem:
+            raise TraceFormatError(str(path), line, "row", str(problem)) from None
+    if not found:
+        raise TraceFormatError(str(path), 1, "file", f"holds no grades; {FORM}")
+    return found
+
+
+def _grade(row: Mapping[str, Any], given: GradeTable) -> Right | GoldGrade | Same:
+    for name in sorted(row.keys() - _COLUMNS):
+        raise InputError(f"'{name}' is no column of grades; {FORM}")
+    question = str(row.get("id") or "")
+    at = given.wordings.row(question)
+    if row.get("gold"):
+        gold = row["gold"] if isinstance(row["gold"], list) else [row["gold"]]
+        return GoldGrade(
+            id=question, gold=[str(text) for text in gold], probability=given.drawn.get(question)
+        )
+    answer = _answer(row, at, given)
+    given.wordings.code(at, answer)
+    if row.get("same") not in {None, ""}:
+        if given.reference is None:
+            raise InputError("says what is the same, and of no reference; name it (--reference)")
+        said = _yes_or_no(row["same"])
+        return Same(id=question, answer=answer, reference=given.reference, same=said)
+    right = _yes_or_no(row.get("right"))
+    return Right(id=question, answer=answer, right=right, probability=given.drawn.get(question))
+
+
+def _answer(row: Mapping[str, Any], at: int, given: GradeTable) -> str:
+    """Return the answer that a row is about: in words, or the first one of a role."""
+    if is_answer(answer := _text(row.get("answer"))):
+        return answer
+    role = _text(row.get("role"))
+    if role not in given.traces.roles:
+        raise InputError(
+            f"names no answer; give `gold`, `answer`, or `role`, one of "
+            f"{', '.join(given.traces.roles)}"
+        )
+    code = int(given.traces.answer[at, 0, given.traces.roles.index(role)])
+    if code == NO_ANSWER:
+        raise InputError(f"{role} gave no answer to '{row.get('id')}'; leave the row out")
+    return given.wordings.texts[at][code]
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _yes_or_no(value: object) -> bool:
+    said = _SAID.get(str(value).strip().casefold())
+    if said is None:
+        raise InputError(f"says '{_text(value)}' in place of true or false")
+    return said
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the rows, with the number of their line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror or error}); check the path"
+        raise InputError(f"{path}: {problem}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text; save it as CSV or JSON lines, in UTF-8") from None
+    if path.suffix == ".csv":
+        for line, row in enumerate(csv.DictReader(text.splitlines(keepends=True)), start=2):
+            yield line, {str(name): value for name, value in row.items()}
+        return
+    for line, raw in enumerate(text.splitlines(), start=1):
+        if raw.strip():
+            yield line, _object(path, line, raw)
+
+
+def _object(path: Path, line: int, raw: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise TraceFormatError(
+            str(path), line, "line", "is no JSON object; write one a line, or name a table .csv"
+        )
     return found

@@ -1,116 +1,187 @@
-"""Put grades from a file on top of traces, and find out what answers say in words."""
+"""Grades on top of arrays: by another name, or as a file has them.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+`right` says that an answer is accepted, or was recorded as correct. `same as REFERENCE` says that
+it is the answer which another model gave; that takes no accepted answers. What counts as the same
+is the task's own equality: arrays number the distinct answers of a question by it. Learners and
+guarantees read one of them alike.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing import plugins
-from farthing.errors import InputError
-from farthing.tasks.base import Task, is_answer
-from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.base import Trace
-from farthing.traces.grades.codes import normaliser
-from farthing.traces.grades.grade_file import Gold, Line, Right, Same
-from farthing.traces.trace_kind import answering
+from farthing.errors import InputError, UnknownNameError
+from farthing.traces.arrays import NO_ANSWER, RIGHT, BoolArray, TraceArrays
+from farthing.traces.grades.codes import AnswerTexts
+from farthing.traces.grades.grade_file import GoldGrade, GradeLine, Right, Same
+
+SAME_AS = "same as "
+
+
+def same_as(reference: str) -> str:
+    """Name the grade of an answer that is the same as a model's.
+
+    >>> same_as("gpt-4o")
+    'same as gpt-4o'
+    """
+    return SAME_AS + reference
+
+
+def reference_of(grade: str) -> str | None:
+    """Return the model that a grade compares with; None where it says what is right.
+
+    >>> reference_of("same as gpt-4o"), reference_of("right")
+    ('gpt-4o', None)
+    """
+    return grade.removeprefix(SAME_AS) if grade.startswith(SAME_AS) else None
+
+
+def graded(traces: TraceArrays, grade: str) -> TraceArrays:
+    """Return the same questions, with `correct` by another grade.
+
+    A missing answer is never the same as another: where the reference gave none, none agrees.
+
+    Args:
+        traces: as they were recorded, [n, T, L].
+        grade: `right`, or `same as ROLE`, one of the roles. Its first answer is compared with.
+
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> calls = [Call(round=1, role=role, answer=said)
+    ...          for role, said in [("mini", "Paris."), ("nano", "Rome"), ("large", "paris")]]
+    >>> traces = assemble([Trace(id="q", calls=calls)])
+    >>> same = graded(traces, "same as large")
+    >>> dict(zip(same.roles, same.correct[0, 0].tolist(), strict=True))
+    {'large': True, 'mini': True, 'nano': False}
+    """
+    if grade == traces.grade:
+        return traces
+    reference = reference_of(grade)
+    if reference is None or traces.grade != RIGHT:
+        raise InputError(
+            f"the grade '{grade}' cannot be read of these traces; give '{RIGHT}' or "
+            f"'{SAME_AS}ROLE', with one of {', '.join(traces.roles)}"
+        )
+    theirs = first_answer(traces, reference)
+    same = (traces.answer == theirs[:, None, None]) & (traces.answer != NO_ANSWER)
+    return replace(traces, correct=same, ungraded=np.zeros_like(same), grade=grade)
+
+
+def first_answer(traces: TraceArrays, role: str) -> NDArray[np.int16]:
+    """Return a role's answer in round 1, [n], which no other call has informed."""
+    if role not in traces.roles:
+        raise UnknownNameError("role", role, traces.roles)
+    place = traces.roles.index(role)
+    if place and not traces.independent.all():
+        raise InputError(
+            f"calls of these traces saw one another, so that nobody knows what {role} would have "
+            "answered alone; record its calls by themselves (`independent`)"
+        )
+    answer: NDArray[np.int16] = traces.answer[:, 0, place]
+    return answer
+
+
+def check_graded(traces: TraceArrays) -> None:
+    """Refuse questions of which it is not known what is right."""
+    if missing := int(ungraded_questions(traces).sum()):
+        raise InputError(
+            f"{missing:,} of {len(traces):,} questions have answers that nobody graded; give their "
+            f"accepted answers (`gold`) or `correct`, or ask for the grade '{SAME_AS}ROLE' and "
+            "the promise of agreement, which need none"
+        )
+
+
+def ungraded_questions(traces: TraceArrays) -> BoolArray:
+    """Return which questions have an answer that nobody graded, [n]."""
+    found: BoolArray = np.any(traces.ungraded, axis=(1, 2))
+    return found
+
+
+def at_worst(traces: TraceArrays, reference: str) -> TraceArrays:
+    """Return every answer graded, at worst for whoever is held against a reference.
+
+    An unknown grade is first that of the same answer, where that is known. Then an answer that is
+    the reference's counts as right, and so as no loss; any other counts as wrong. So whatever
+    the unknown grades are, no policy loses more against the reference, and none wins less.
+    """
+    if not traces.ungraded.any():
+        return traces
+    known_right = _shared(traces, traces.correct)
+    wrong = (traces.answer != NO_ANSWER) & ~traces.correct & ~traces.ungraded
+    unknown = traces.ungraded & ~known_right & ~_shared(traces, wrong)
+    theirs = first_answer(traces, reference)
+    same = traces.answer == theirs[:, None, None]
+    return replace(
+        traces,
+        correct=known_right | (unknown & same),
+        ungraded=np.zeros_like(traces.ungraded),
+    )
+
+
+def _shared(traces: TraceArrays, marked: BoolArray) -> BoolArray:
+    """Return the answers that are marked themselves, or ungraded and the same as a marked one."""
+    answer = traces.answer.reshape(len(traces), -1)
+    codes = np.arange(max(int(answer.max(initial=0)) + 1, 1))
+    has = ((answer[:, :, None] == codes) & marked.reshape(answer.shape)[:, :, None]).any(axis=1)
+    shared = np.take_along_axis(has, np.maximum(answer, 0), axis=1) & (answer != NO_ANSWER)
+    found: BoolArray = marked | (shared.reshape(marked.shape) & traces.ungraded)
+    return found
+
+
+def with_itself(traces: TraceArrays, reference: str) -> float | None:
+    """Return how often a second draw of the reference's model agrees with its recorded one.
+
+    Only where another role has the same model; None elsewhere: a reference that is asked again
+    may then answer otherwise, and nothing recorded says how often.
+    """
+    first = first_answer(traces, reference)
+    place = traces.roles.index(reference)
+    model = traces.models[place]
+    others = [i for i, other in enumerate(traces.models) if model and other == model and i != place]
+    if others:
+        second = traces.answer[:, 0, others[0]]
+    elif traces.n_roles == 1 and traces.horizon > 1 and traces.independent.all():
+        second = traces.answer[:, 1, place]
+    else:
+        return None
+    both = (first != NO_ANSWER) & (second != NO_ANSWER)
+    return float((first == second)[both].mean()) if both.any() else None
+
 
 GradeMatrix = NDArray[np.int8]
-RIGHT, WRONG, UNKNOWN = 1, 0, -1
+YES, NO, UNKNOWN = 1, 0, -1
 
 
-@dataclass(frozen=True)
-class AnswerTexts:
-    """What the distinct answers of each question say, by their numbers in the arrays."""
-
-    rows: Mapping[str, int]
-    """Question id to its row."""
-    tasks: tuple[str, ...]
-    """[n] the task of each question."""
-    texts: tuple[Mapping[int, str], ...]
-    """[n] number to the answer, as it was first given."""
-
-    @classmethod
-    def of(cls, records: Sequence[Trace], arrays: TraceArrays) -> Self:
-        """Read them from the records that the arrays were made of, in the same order."""
-        place = {role: i for i, role in enumerate(arrays.roles)}
-        texts: list[Mapping[int, str]] = []
-        for trace, codes in zip(records, arrays.answer.tolist(), strict=True):
-            found: dict[int, str] = {}
-            for call in answering(trace):
-                if call.answer is not None and is_answer(call.answer):
-                    found.setdefault(codes[call.round - 1][place[call.role]], call.answer)
-            texts.append(found)
-        rows = {trace.id: row for row, trace in enumerate(records)}
-        return cls(rows, tuple(trace.task for trace in records), tuple(texts))
-
-    @property
-    def most(self) -> int:
-        """The largest number of distinct answers of any question."""
-        return max((max(texts, default=-1) for texts in self.texts), default=-1) + 1
-
-    def row(self, question: str) -> int:
-        """Return a question's row.
-
-        Raises:
-            InputError: there is no such question.
-        """
-        if question not in self.rows:
-            raise InputError(f"there is no question '{question}' among the traces; check the id")
-        return self.rows[question]
-
-    def code(self, row: int, answer: str) -> int:
-        """Return the number of an answer, or of one that the task holds for the same.
-
-        Raises:
-            InputError: nobody gave such an answer.
-        """
-        normalise = normaliser(self.tasks[row])
-        wanted = normalise(answer)
-        for code, text in self.texts[row].items():
-            if normalise(text) == wanted:
-                return code
-        question = next(name for name, at in self.rows.items() if at == row)
-        raise InputError(f"nobody answered '{answer}' to the question '{question}'; check it")
-
-    def accepted(self, row: int, gold: Sequence[str]) -> dict[int, bool]:
-        """Return whether each answer of a question is among the accepted ones."""
-        task: Task = plugins.load("tasks", self.tasks[row])
-        return {code: task.grade(text, gold) for code, text in self.texts[row].items()}
-
-
-def apply_grades(traces: TraceArrays, wordings: AnswerTexts, lines: Iterable[Line]) -> TraceArrays:
-    """Return traces with what persons found out on top of what was recorded.
-
-    Raises:
-        InputError: a line is about a question or an answer that the traces do not have.
-    """
+def apply_grades(
+    traces: TraceArrays, wordings: AnswerTexts, lines: Iterable[GradeLine]
+) -> TraceArrays:
+    """Return traces with what persons found out on top of what was recorded."""
     late = _table(wordings, (line for line in lines if getattr(line, "judge", None) is None))
     marks = _per_answer(traces, late)
     return replace(
         traces,
-        correct=np.where(marks == UNKNOWN, traces.correct, marks == RIGHT),
+        correct=np.where(marks == UNKNOWN, traces.correct, marks == YES),
         ungraded=traces.ungraded & (marks == UNKNOWN),
     )
 
 
 def as_judged(
-    traces: TraceArrays, wordings: AnswerTexts, lines: Iterable[Line], judge: str
+    traces: TraceArrays, wordings: AnswerTexts, lines: Iterable[GradeLine], judge: str
 ) -> TraceArrays:
-    """Return traces graded by a judge alone, by its first word on each answer.
-
-    Raises:
-        InputError: a line is about a question or an answer that the traces do not have.
-    """
+    """Return traces graded by a judge alone, by its first word on each answer."""
     said = [line for line in lines if isinstance(line, Right) and line.judge == judge]
     marks = _per_answer(traces, _table(wordings, reversed(said)))
     given = traces.answer != NO_ANSWER
-    return replace(traces, correct=marks == RIGHT, ungraded=given & (marks == UNKNOWN))
+    return replace(traces, correct=marks == YES, ungraded=given & (marks == UNKNOWN))
 
 
 def judged_same(
-    traces: TraceArrays, wordings: AnswerTexts, lines: Iterable[Line], whose: tuple[str, str | None]
+    traces: TraceArrays,
+    wordings: AnswerTexts,
+    lines: Iterable[GradeLine],
+    whose: tuple[str, str | None],
 ) -> GradeMatrix:
     """Return what somebody says of each answer's being the same as a reference's, [n, T, L].
 
@@ -119,9 +190,6 @@ def judged_same(
         wordings: of them.
         lines: the file of grades.
         whose: the reference's role, and the judge; None: persons.
-
-    Raises:
-        InputError: a line is about a question or an answer that the traces do not have.
     """
     said = [
         line for line in lines if isinstance(line, Same) and (line.reference, line.judge) == whose
@@ -137,15 +205,15 @@ def recorded_marks(traces: TraceArrays, most: int) -> GradeMatrix:
     marks = np.full((len(traces), most), UNKNOWN, dtype=np.int8)
     given = traces.answer != NO_ANSWER
     for value, where in (
-        (WRONG, given & ~traces.correct & ~traces.ungraded),
-        (RIGHT, traces.correct),
+        (NO, given & ~traces.correct & ~traces.ungraded),
+        (YES, traces.correct),
     ):
         row, time, role = np.nonzero(where)
         marks[row, traces.answer[row, time, role]] = value
     return marks
 
 
-def _table(wordings: AnswerTexts, lines: Iterable[Line]) -> GradeMatrix:
+def _table(wordings: AnswerTexts, lines: Iterable[GradeLine]) -> GradeMatrix:
     """Return what lines say of each distinct answer, [n, K]; of several the last one."""
     marks = np.full((len(wordings.texts), max(wordings.most, 1)), UNKNOWN, dtype=np.int8)
     for line in lines:
@@ -156,7 +224,7 @@ def _table(wordings: AnswerTexts, lines: Iterable[Line]) -> GradeMatrix:
             case Same():
                 row = wordings.row(line.id)
                 marks[row, wordings.code(row, line.answer)] = line.same
-            case Gold():
+            case GoldGrade():
                 row = wordings.row(line.id)
                 for code, right in wordings.accepted(row, line.gold).items():
                     marks[row, code] = right

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farthing.traces.base import CallError
-from farthing.traces.importers.row import Place
+from farthing.traces.importers.row import RowPlace
 from farthing.traces.importers.source import Source
 
 
@@ -18,7 +18,7 @@ from farthing.traces.importers.source import Source
 class ImportedCall:
     """One call as a foreign file has it; None is what the file does not say."""
 
-    place: Place
+    place: RowPlace
     """Where it stands, for messages."""
     model: str
     """Name of the model that was asked."""
@@ -106,6 +106,10 @@ class Options:
     """Of OpenAI's batches: the input file, which has the questions."""
     samples: bool = False
     """Whether several calls on one question are independent samples of one model."""
+
+    def grade(self, score: float | None) -> bool | None:
+        """Return whether a score counts as right; None where there is none."""
+        return None if score is None else score >= self.threshold
 
 
 class Importer(Protocol):

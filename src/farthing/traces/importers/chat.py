@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from farthing.traces.importers.row import Row, unpacked
+from farthing.traces.importers.row import FileRow, unpacked
 
 INSTRUCTIONS = ("system", "developer")
 """Roles whose messages say how to answer, not what is asked."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoggedPrompt:
     """What a model was asked."""
 
     question: str
@@ -31,13 +31,13 @@ class Asked:
     """What was said before the last message; None likewise."""
 
 
-def asked(prompt: Any) -> Asked | None:
+def read_prompt(prompt: Any) -> LoggedPrompt | None:
     r"""Read a prompt: a text, messages, or an object or JSON text that holds either.
 
-    >>> asked([{"role": "system", "content": "Brief!"}, {"role": "user", "content": "2 + 2?"}])
-    Asked(question='2 + 2?', key='system: Brief!\n\nuser: 2 + 2?', system='Brief!', history='')
-    >>> asked("2 + 2?")
-    Asked(question='2 + 2?', key='2 + 2?', system=None, history=None)
+    >>> read_prompt([{"role": "system", "content": "Brief!"}, {"role": "user", "content": "2?"}])
+    LoggedPrompt(question='2?', key='system: Brief!\n\nuser: 2?', system='Brief!', history='')
+    >>> read_prompt("2 + 2?")
+    LoggedPrompt(question='2 + 2?', key='2 + 2?', system=None, history=None)
     """
     opened = unpacked(prompt)
     if isinstance(opened, dict):
@@ -45,15 +45,15 @@ def asked(prompt: Any) -> Asked | None:
     if isinstance(opened, list):
         return _of_messages(opened)
     text = str(prompt).strip() if isinstance(prompt, str) else ""
-    return Asked(text, text) if text else None
+    return LoggedPrompt(text, text) if text else None
 
 
-def replied(response: Any) -> str | None:
+def read_reply(response: Any) -> str | None:
     """Read the text of a reply: a text, a message, a completion or a response; None: no text.
 
-    >>> replied({"choices": [{"message": {"role": "assistant", "content": "4"}}]})
+    >>> read_reply({"choices": [{"message": {"role": "assistant", "content": "4"}}]})
     '4'
-    >>> replied({"output": [{"type": "message", "content": [{"type": "text", "text": "4"}]}]})
+    >>> read_reply({"output": [{"type": "message", "content": [{"type": "text", "text": "4"}]}]})
     '4'
     """
     opened = unpacked(response) if isinstance(response, str) else response
@@ -62,13 +62,13 @@ def replied(response: Any) -> str | None:
         if found is not None or not isinstance(response, str):
             return found or None
     if isinstance(opened, list):
-        parts = [found for part in opened if (found := replied(part))]
+        parts = [found for part in opened if (found := read_reply(part))]
         if parts:
             return "\n".join(parts)
     return response.strip() or None if isinstance(response, str) else None
 
 
-def tokens(usage: Row) -> tuple[int | None, int | None]:
+def token_counts(usage: FileRow) -> tuple[int | None, int | None]:
     """Return the tokens that were read and written, by the names of any of OpenAI's interfaces."""
     return (
         usage.count("prompt_tokens", "input_tokens"),
@@ -76,22 +76,22 @@ def tokens(usage: Row) -> tuple[int | None, int | None]:
     )
 
 
-def _of_object(prompt: Mapping[str, Any]) -> Asked | None:
+def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
     """Read an object that holds the prompt under one of its usual names."""
     if "content" in prompt:
         return _of_messages([prompt])
     for name in ("messages", "input", "prompt", "question", "query", "text"):
         if prompt.get(name):
-            found = asked(prompt[name])
+            found = read_prompt(prompt[name])
             if found and (said := _instructions(prompt)):
                 both = "\n\n".join(filter(None, [said, found.system]))
                 key = f"system: {said}\n\n{found.key}"
-                return Asked(found.question, key, both, found.history or "")
+                return LoggedPrompt(found.question, key, both, found.history or "")
             if found and found.system is None and "model" in prompt:  # a request holds all
                 return replace(found, system="", history="")
             return found
     text = json.dumps(prompt, ensure_ascii=False, sort_keys=True, default=str)
-    return Asked(text, text) if prompt else None
+    return LoggedPrompt(text, text) if prompt else None
 
 
 def _instructions(prompt: Mapping[str, Any]) -> str:
@@ -102,7 +102,7 @@ def _instructions(prompt: Mapping[str, Any]) -> str:
     return _content(prompt.get("system")) if isinstance(prompt.get("messages"), list) else ""
 
 
-def _of_messages(messages: list[Any]) -> Asked | None:
+def _of_messages(messages: list[Any]) -> LoggedPrompt | None:
     said = [(_role(message), _content(message)) for message in messages]
     said = [(role, text) for role, text in said if text]
     questions = [(role, text) for role, text in said if role not in INSTRUCTIONS]
@@ -111,7 +111,7 @@ def _of_messages(messages: list[Any]) -> Asked | None:
     question = questions[0][1] if len(questions) == 1 else _transcript(questions)
     system = "\n\n".join(text for role, text in said if role in INSTRUCTIONS)
     key = question if len(said) == 1 else _transcript(said)
-    return Asked(question, key, system, _transcript(questions[:-1]))
+    return LoggedPrompt(question, key, system, _transcript(questions[:-1]))
 
 
 def _transcript(said: list[tuple[str, str]]) -> str:
@@ -154,14 +154,14 @@ def _part(part: Any) -> str:
 def _of_reply(reply: Mapping[str, Any]) -> str | None:
     choices = reply.get("choices")
     if isinstance(choices, list):
-        return replied(choices[0]) if choices else None
+        return read_reply(choices[0]) if choices else None
     if isinstance(reply.get("output"), list):
         messages = [
             m for m in reply["output"] if isinstance(m, dict) and m.get("type") == "message"
         ]
-        return "\n".join(found for m in messages if (found := replied(m))) or None
+        return "\n".join(found for m in messages if (found := read_reply(m))) or None
     for name in ("message", "content", "text", "completion", "output_text", "output"):
         value = reply.get(name)
         if value is not None:
-            return replied(value)
+            return read_reply(value)
     return None

@@ -14,9 +14,9 @@ from farthing import plugins
 from farthing.tasks.base import is_answer
 from farthing.tasks.replies import read_answer
 from farthing.traces.base import Trace
-from farthing.traces.error_text import plain
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut
 from farthing.traces.parameters import BY_ROLE, written
+from farthing.traces.schema import plain
 from farthing.traces.system import prompt_mark
 from farthing.traces.trace_kind import PROTOCOL_ROLES, is_reply
 
@@ -33,7 +33,7 @@ _SAID = ("answer", "text", "correct", "score")
 
 
 @dataclass
-class Question:
+class QuestionCalls:
     """The calls of one question so far, in the order of the file."""
 
     first: ImportedCall
@@ -57,7 +57,7 @@ class Question:
 class Gathered:
     """Questions with their calls, and what had to be left out."""
 
-    questions: dict[str, Question] = field(default_factory=dict)
+    questions: dict[str, QuestionCalls] = field(default_factory=dict)
     repeats: int = 0
     """Calls of a model that was asked the same question before."""
     otherwise: int = 0
@@ -85,10 +85,6 @@ def group_calls(recorded: Iterable[ImportEvent], *, samples: bool = False) -> Ga
     Args:
         recorded: what importers yield, in the order of the files.
         samples: whether several calls are samples of one model, a round each.
-
-    Raises:
-        InputError: two rows contradict each other, or a name cannot be kept; or samples are of
-            several models, or not as many for each question, or one alone.
     """
     gathered = Gathered()
     for call in recorded:
@@ -103,12 +99,8 @@ def group_calls(recorded: Iterable[ImportEvent], *, samples: bool = False) -> Ga
     return gathered
 
 
-def trace_of(name: str, question: Question, task: str) -> Trace:
-    """Return the trace of a question, its answers read as the task reads them.
-
-    Raises:
-        InputError: a value is out of bounds.
-    """
+def trace_of(name: str, question: QuestionCalls, task: str) -> Trace:
+    """Return the trace of a question, its answers read as the task reads them."""
     calls = question.recorded
     rounds = [number for _, number in question.calls]
     fields = {
@@ -159,9 +151,6 @@ def reader(task: str) -> Callable[[str], str | None]:
     Plain text takes the reply as it is; other tasks take what it says is its answer, and failing
     that leave the reply to their own normalisation, which finds a number or a letter in it.
 
-    Raises:
-        UnknownNameError: nobody registered the task.
-
     >>> reader("gsm8k")("3 + 1 = 4\nAnswer: 4"), reader("text")(" Four. ")
     ('4', 'Four.')
     """
@@ -174,7 +163,7 @@ def reader(task: str) -> Callable[[str], str | None]:
 def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
     _refuse_unusable(call)
     name = call.id or short_hash(call.key or call.question)
-    question = gathered.questions.setdefault(name, Question(call))
+    question = gathered.questions.setdefault(name, QuestionCalls(call))
     _refuse_contradiction(question.first, call, name)
     place = call.model, len(question.calls) + 1 if samples else 1
     if not samples:
@@ -189,7 +178,7 @@ def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
 
 def _refuse_no_samples(gathered: Gathered) -> None:
     """Refuse what is no set of samples of one model."""
-    first: tuple[str, Question] | None = None
+    first: tuple[str, QuestionCalls] | None = None
     for name, question in gathered.questions.items():
         first = first or (name, question)
         one, n = first[1].first.model, len(first[1].calls)

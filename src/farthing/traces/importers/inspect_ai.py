@@ -8,10 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import Asked, asked, replied
-from farthing.traces.importers.row import Place, Row, as_number, shown, without_keys
+from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply
+from farthing.traces.importers.row import (
+    MOST_USD,
+    FileRow,
+    RowPlace,
+    as_number,
+    call_error,
+    shown,
+)
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import LIMIT, parameters_of
 
@@ -34,12 +40,8 @@ class Inspect:
         return isinstance(log.get("eval"), dict) and {"status", "samples"} & log.keys() != set()
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the samples, graded by the first scorer or by the one that is named.
-
-        Raises:
-            InputError: the log has no samples, or one of them breaks the form.
-        """
-        log = source.first or Row({}, Place(source.name))
+        """Yield the samples, graded by the first scorer or by the one that is named."""
+        log = source.first or FileRow({}, RowPlace(source.name))
         about = log.part("eval")
         model, task = about.text("model"), about.text("task")
         if model is None:
@@ -62,7 +64,7 @@ INSPECT = Inspect()
 
 
 def _found(
-    sample: Row,
+    sample: FileRow,
     model: str,
     parameters: Mapping[str, Any] | None,
     options: Options,
@@ -73,9 +75,11 @@ def _found(
         return LeftOut("a sample without its input")
     shown = _shown(sample, prompt)
     output = sample.part("output")
-    usage = _usage(sample, output, model)
+    used = sample.part("model_usage").part(model)  # in all calls of the sample
+    usage = used if used.values else output.part("usage")
+    read = [usage.count(f"input_tokens{kind}") for kind in ("", "_cache_write", "_cache_read")]
     score, said = _graded(sample, options.score)
-    name = sample.text("id")
+    name, error = sample.text("id"), sample.part("error")
     latency = sample.number("working_time", "total_time")
     return ImportedCall(
         place=sample.place,
@@ -89,25 +93,23 @@ def _found(
         parameters=parameters,
         group=task,
         gold=_accepted(sample),
-        text=_attached(replied(dict(output.values)), sample),
+        text=_attached(read_reply(dict(output.values)), sample),
         answer=said,
-        correct=None if score is None else score >= options.threshold,
+        correct=options.grade(score),
         score=score,
-        cost_usd=usage.number("total_cost", most=1e6),
-        input_tokens=_sum(
-            usage, "input_tokens", "input_tokens_cache_write", "input_tokens_cache_read"
-        ),
+        cost_usd=usage.number("total_cost", most=MOST_USD),
+        input_tokens=sum(known) if (known := [n for n in read if n is not None]) else None,
         output_tokens=usage.count("output_tokens"),
         latency_s=output.number("time") if latency is None else latency,
-        error=_error(sample),
+        error=call_error(error.text("message")) if error.values else None,
         provider=model.partition("/")[0] if "/" in model else None,
     )
 
 
-def _prompt(sample: Row) -> Asked | None:
+def _prompt(sample: FileRow) -> LoggedPrompt | None:
     """Return the input, with the choices below it where there are some."""
     value = sample.find("input")[1]
-    prompt = asked(_attached(value, sample) if isinstance(value, str) else value)
+    prompt = read_prompt(_attached(value, sample) if isinstance(value, str) else value)
     choices = sample.inner("choices")
     if prompt is None or not isinstance(choices, list) or not choices:
         return prompt
@@ -116,7 +118,7 @@ def _prompt(sample: Row) -> Asked | None:
     return replace(prompt, question=question, key=key)
 
 
-def _shown(sample: Row, prompt: Asked) -> Asked:
+def _shown(sample: FileRow, prompt: LoggedPrompt) -> LoggedPrompt:
     """Return the prompt with what the model was shown beside the input, as the messages tell.
 
     A solver may have written the input anew: then nobody knows what stands around it.
@@ -132,14 +134,14 @@ def _shown(sample: Row, prompt: Asked) -> Asked:
     ]
     roles = [one.get("role") if isinstance(one, dict) else None for one in opened]
     last = max((at for at, role in enumerate(roles) if role == "user"), default=-1)
-    whole, alone = asked(opened[: last + 1]), asked(opened[last : last + 1])
+    whole, alone = read_prompt(opened[: last + 1]), read_prompt(opened[last : last + 1])
     if whole is None or alone is None:
         return prompt
     unchanged = prompt.question in {alone.question, whole.question}
     return replace(prompt, system=whole.system, history=whole.history if unchanged else None)
 
 
-def _parameters(log: Row) -> dict[str, Any] | None:
+def _parameters(log: FileRow) -> dict[str, Any] | None:
     """Return how the log says that replies were generated; Inspect has limits of its own."""
     said = log.part("eval").inner("model_generate_config"), log.part("plan").inner("config")
     known = [one for one in said if isinstance(one, dict)]
@@ -147,31 +149,20 @@ def _parameters(log: Row) -> dict[str, Any] | None:
     return parameters_of(merged, LIMIT) if known else None
 
 
-def _attached(text: str | None, sample: Row) -> str | None:
+def _attached(text: str | None, sample: FileRow) -> str | None:
     """Return a text that is kept once for the whole sample under its hash."""
     if text is None or not text.startswith(_ATTACHED):
         return text
     return sample.part("attachments").text(text.removeprefix(_ATTACHED)) or text
 
 
-def _usage(sample: Row, output: Row, model: str) -> Row:
-    """Return what the sample used of its model, in all its calls."""
-    of_sample = sample.part("model_usage").part(model)
-    return of_sample if of_sample.values else output.part("usage")
-
-
-def _sum(usage: Row, *names: str) -> int | None:
-    counts = [count for name in names if (count := usage.count(name)) is not None]
-    return sum(counts) if counts else None
-
-
-def _accepted(sample: Row) -> tuple[str, ...]:
+def _accepted(sample: FileRow) -> tuple[str, ...]:
     target = sample.find("target")[1]
     several = target if isinstance(target, list) else [target]
     return tuple(text.strip() for text in several if isinstance(text, str) and text.strip())
 
 
-def _graded(sample: Row, name: str | None) -> tuple[float | None, str | None]:
+def _graded(sample: FileRow, name: str | None) -> tuple[float | None, str | None]:
     """Return the grade, and the answer that the scorer read."""
     scores = sample.inner("scores")
     if not isinstance(scores, dict) or not scores:
@@ -185,7 +176,7 @@ def _graded(sample: Row, name: str | None) -> tuple[float | None, str | None]:
     return _value(score), answer.strip() or None if isinstance(answer, str) else None
 
 
-def _value(score: Row) -> float | None:
+def _value(score: FileRow) -> float | None:
     value: Any = score.find("value")[1]
     if isinstance(value, list | Mapping) or value is None:
         return None
@@ -200,12 +191,3 @@ def _value(score: Row) -> float | None:
 def _readable(value: Any) -> bool:
     known = {"yes", "no", "true", "false"}
     return isinstance(value, bool) or as_number(value) is not None or str(value).lower() in known
-
-
-def _error(sample: Row) -> CallError | None:
-    error = sample.part("error")
-    if not error.values:
-        return None
-    return CallError(
-        type="error", message=without_keys(error.text("message") or "no message")[:300]
-    )

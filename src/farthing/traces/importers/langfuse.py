@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.chat import asked, replied
-from farthing.traces.importers.row import Place, Row, as_number, seconds_between, without_keys
+from farthing.traces.importers.chat import read_prompt, read_reply
+from farthing.traces.importers.row import (
+    FileRow,
+    RowPlace,
+    as_number,
+    call_error,
+    seconds_between,
+)
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import parameters_of
 
@@ -46,48 +51,46 @@ class Langfuse:
                 continue
             for i, values in enumerate(inside):
                 path = ".".join(part for part in (row.place.path, f"observations[{i}]") if part)
-                place = Place(row.place.file, row.place.line, path)
+                place = RowPlace(row.place.file, row.place.line, path)
                 if not isinstance(values, dict):
                     raise place.refusal("observations", f"[{i}] is no object")
-                yield _found(Row(values, place), options)
+                yield _found(FileRow(values, place), options)
 
 
 LANGFUSE = Langfuse()
 
 
-def _found(row: Row, options: Options) -> ImportedCall | LeftOut:
+def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
     kind = row.text("type")
     if kind is not None and kind.upper() != "GENERATION":
         return LeftOut(f"an observation of the type {kind}, which is no call")
     model = row.text(*_MODEL)
     if model is None:
         return LeftOut("a generation that names no model")
-    prompt = asked(row.find("input")[1])
+    prompt = read_prompt(row.find("input")[1])
     if prompt is None:
         return LeftOut("a generation without its input; export the group of fields `io`")
     latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
     score = _score(row, options.score)
     read, written = _tokens(row)
+    failed = row.text("level") == "ERROR"
     return ImportedCall(
         place=row.place,
         model=model,
-        question=prompt.question,
-        key=prompt.key,
-        system=prompt.system,
-        history=prompt.history,
+        **vars(prompt),
         parameters=_parameters(row),
-        text=replied(row.find("output")[1]),
-        correct=None if score is None else score >= options.threshold,
+        text=read_reply(row.find("output")[1]),
+        correct=options.grade(score),
         score=score,
         cost_usd=row.paid(*_COST) or row.part("cost_details", "costDetails").paid("total"),
         input_tokens=read,
         output_tokens=written,
         latency_s=row.number("latency") if latency is None else latency,
-        error=_error(row),
+        error=call_error(row.text("status_message", "statusMessage")) if failed else None,
     )
 
 
-def _parameters(row: Row) -> dict[str, Any] | None:
+def _parameters(row: FileRow) -> dict[str, Any] | None:
     """Return what the client told Langfuse of its parameters; nothing is not known to be none.
 
     Tools stand beside the messages, where there are some.
@@ -97,10 +100,11 @@ def _parameters(row: Row) -> dict[str, Any] | None:
     return parameters_of({**tools, **said}) if said else None
 
 
-def _tokens(row: Row) -> tuple[int | None, int | None]:
+def _tokens(row: FileRow) -> tuple[int | None, int | None]:
     """Return the tokens read and written; what came from a cache is listed apart and was read."""
     details = row.part("usage_details", "usageDetails", "usage")
-    counts = {name: details.count(name) or 0 for name in details.values if _counts(details, name)}
+    numbers = [name for name, value in details.values.items() if as_number(value) is not None]
+    counts = {name: details.count(name) or 0 for name in numbers}
     read = [n for name, n in counts.items() if name.startswith(("input", "prompt"))]
     written = [n for name, n in counts.items() if name.startswith(("output", "completion"))]
     return (
@@ -109,11 +113,7 @@ def _tokens(row: Row) -> tuple[int | None, int | None]:
     )
 
 
-def _counts(details: Row, name: str) -> bool:
-    return as_number(details.values[name]) is not None
-
-
-def _score(row: Row, name: str | None) -> float | None:
+def _score(row: FileRow, name: str | None) -> float | None:
     """Return a named score: a column of this name, or one of the record's `scores`."""
     if name is None:
         return None
@@ -122,15 +122,8 @@ def _score(row: Row, name: str | None) -> float | None:
     scores = row.inner("scores")
     if isinstance(scores, list):
         named = (s for s in scores if isinstance(s, dict) and s.get("name") == name)
-        return Row(next(named, {}), row.place).score("value")
+        return FileRow(next(named, {}), row.place).score("value")
     value = row.part("scores").find(name)[1]
-    return Row({name: value[0] if isinstance(value, list) and value else value}, row.place).score(
-        name
-    )
-
-
-def _error(row: Row) -> CallError | None:
-    if row.text("level") != "ERROR":
-        return None
-    message = row.text("status_message", "statusMessage") or "no message"
-    return CallError(type="error", message=without_keys(message)[:300])
+    return FileRow(
+        {name: value[0] if isinstance(value, list) and value else value}, row.place
+    ).score(name)

@@ -11,8 +11,8 @@ from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import Asked, asked, replied
-from farthing.traces.importers.row import Row, seconds_between, without_keys
+from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply
+from farthing.traces.importers.row import FileRow, call_error, seconds_between
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import parameters_of
 
@@ -53,7 +53,7 @@ class LiteLLM:
 LITELLM = LiteLLM()
 
 
-def _found(row: Row, names: str | None) -> ImportedCall | LeftOut:
+def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
     kind = row.text("call_type")
     if kind is not None and not kind.endswith(_CHAT):
         return LeftOut(f"a call of the type {kind}, which answers no question")
@@ -73,7 +73,7 @@ def _found(row: Row, names: str | None) -> ImportedCall | LeftOut:
         system=None if CUT in (prompt.system or "") else prompt.system,
         history=None if CUT in (prompt.history or "") else prompt.history,
         parameters=_parameters(row),
-        text=replied(answer) if answer not in ({}, "{}") else None,
+        text=read_reply(answer) if answer not in ({}, "{}") else None,
         cost_usd=row.paid("spend"),
         input_tokens=row.count("prompt_tokens"),
         output_tokens=row.count("completion_tokens"),
@@ -83,30 +83,30 @@ def _found(row: Row, names: str | None) -> ImportedCall | LeftOut:
     )
 
 
-def _name(row: Row, column: str) -> str:
+def _name(row: FileRow, column: str) -> str:
     name = row.text(column)
     if name is None:
         raise row.place.refusal(column, "is missing; --column id names it as the question's id")
     return name
 
 
-def _prompt(row: Row) -> Asked | None:
+def _prompt(row: FileRow) -> LoggedPrompt | None:
     """Return what was asked: the messages, or those of the request as the proxy got it.
 
     Anthropic's requests have their system prompt beside the messages, where these do not show it.
     """
-    found: list[Asked] = []
+    found: list[LoggedPrompt] = []
     for field in ("messages", "proxy_server_request"):
         value = row.find(field)[1]
         if value not in (None, {}, [], "{}", "[]"):
             inside = row.inner(field)
             body = inside.get("body", inside) if isinstance(inside, dict) else inside
-            prompt = asked(value if inside is None else body)
+            prompt = read_prompt(value if inside is None else body)
             found += [] if prompt is None else [prompt]
     return next((prompt for prompt in found if prompt.system), found[0] if found else None)
 
 
-def _parameters(row: Row) -> dict[str, Any] | None:
+def _parameters(row: FileRow) -> dict[str, Any] | None:
     """Return what was asked for beside the messages: of the request as the proxy got it."""
     for field in ("proxy_server_request", "model_parameters", "optional_params"):
         inside = row.inner(field)
@@ -117,7 +117,7 @@ def _parameters(row: Row) -> dict[str, Any] | None:
     return None
 
 
-def _seconds(row: Row) -> float | None:
+def _seconds(row: FileRow) -> float | None:
     """Return how long the model took; of a reply from the proxy's cache that is not known."""
     if (row.text("cache_hit") or "").casefold() == "true":
         return None
@@ -127,10 +127,9 @@ def _seconds(row: Row) -> float | None:
     return seconds_between(row.values.get("startTime"), row.values.get("endTime"))
 
 
-def _error(row: Row) -> CallError | None:
+def _error(row: FileRow) -> CallError | None:
     if row.text("status") != "failure":
         return None
     failure = row.part("metadata").part("error_information")
     kind = failure.text("error_class", "error_code") or "error"
-    message = failure.text("error_message") or "no message"
-    return CallError(type=kind, message=without_keys(message)[:300])
+    return call_error(failure.text("error_message"), kind)

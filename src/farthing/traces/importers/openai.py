@@ -13,8 +13,8 @@ from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import Asked, asked, replied, tokens
-from farthing.traces.importers.row import Row, without_keys
+from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply, token_counts
+from farthing.traces.importers.row import FileRow, call_error
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import KNOWN, parameters_of
 
@@ -24,7 +24,7 @@ _NO_QUESTIONS = (
 )
 _BATCH_PRICE = "batches are billed below list price; --price MODEL=IN,OUT has what you paid"
 _OBJECTS = {"chat.completion", "text_completion", "response"}
-Requests = Mapping[str, Row]
+Requests = Mapping[str, FileRow]
 """`custom_id` to the body of the request."""
 
 
@@ -57,12 +57,12 @@ class OpenAI:
 OPENAI = OpenAI()
 
 
-def _kind(row: Row | None) -> str | None:
+def _kind(row: FileRow | None) -> str | None:
     kind = row.values.get("object") if row else None
     return kind if isinstance(kind, str) else None
 
 
-def _refuse_choices(row: Row) -> None:
+def _refuse_choices(row: FileRow) -> None:
     """Refuse samples that came together: what each of them cost is not known."""
     response = row.part("response").part("body") if "custom_id" in row.values else row
     choices = response.values.get("choices")
@@ -72,7 +72,7 @@ def _refuse_choices(row: Row) -> None:
 
 
 def _requests(source: Source) -> Requests:
-    found: dict[str, Row] = {}
+    found: dict[str, FileRow] = {}
     for row in source.rows():
         name, body = row.text("custom_id"), row.part("body")
         if name is None or not body.values:
@@ -82,7 +82,7 @@ def _requests(source: Source) -> Requests:
     return found
 
 
-def _of_batch(row: Row, requests: Requests | None) -> ImportedCall | LeftOut:
+def _of_batch(row: FileRow, requests: Requests | None) -> ImportedCall | LeftOut:
     name = row.text("custom_id")
     if name is None:
         raise row.place.refusal("custom_id", "is missing; this is no line of a batch's output")
@@ -96,26 +96,26 @@ def _of_batch(row: Row, requests: Requests | None) -> ImportedCall | LeftOut:
     model = request.text("model") or body.text("model")
     if model is None:
         return LeftOut("a failed call of a model that is not named; --requests FILE names it")
-    prompt = asked(dict(request.values)) if request.values else None
+    prompt = read_prompt(dict(request.values)) if request.values else None
     status = response.count("status_code")
     failure = row.part("error") if row.part("error").values else body.part("error")
     parameters = parameters_of(request.values) if request.values else None
     if failure.values or (status is not None and status >= 400):
         error = _error(failure, status)
-        return _recorded(row, model, prompt, Row({}, row.place), parameters, error)
+        return _recorded(row, model, prompt, FileRow({}, row.place), parameters, error)
     return _recorded(row, model, prompt, body, parameters)
 
 
-def _request(row: Row, name: str, requests: Requests | None) -> Row:
+def _request(row: FileRow, name: str, requests: Requests | None) -> FileRow:
     if requests is None:
-        return Row({}, row.place)
+        return FileRow({}, row.place)
     if name not in requests:
         problem = f"'{name}' is not in the file of requests; give the input of this very batch"
         raise row.place.refusal("custom_id", problem)
     return requests[name]
 
 
-def _stored(row: Row) -> ImportedCall | LeftOut:
+def _stored(row: FileRow) -> ImportedCall | LeftOut:
     kind = _kind(row)
     if kind not in _OBJECTS:
         raise row.place.refusal("object", "is no completion and no response; nothing can be read")
@@ -123,42 +123,39 @@ def _stored(row: Row) -> ImportedCall | LeftOut:
     if model is None:
         raise row.place.refusal("model", "is missing; every completion has it")
     request = row.part("request")
-    prompt = asked(dict(request.values)) if request.values else None
+    prompt = read_prompt(dict(request.values)) if request.values else None
     for field in ("messages", "input_messages", "input", "prompt"):
-        prompt = prompt or asked(_with_instructions(row, field))
+        prompt = prompt or read_prompt(_with_instructions(row, field))
     if prompt is None:
         return LeftOut("a completion without what was asked; put it beside as `messages`")
     said = request.values or (row.values if KNOWN & row.values.keys() else None)
     return _recorded(row, model, prompt, row, None if said is None else parameters_of(said))
 
 
-def _with_instructions(row: Row, field: str) -> Any:
+def _with_instructions(row: FileRow, field: str) -> Any:
     """Return what was asked; a response keeps its system prompt beside it."""
     value, instructions = row.values.get(field), row.values.get("instructions")
     return {"input": value, "instructions": instructions} if value and instructions else value
 
 
 def _recorded(
-    row: Row,
+    row: FileRow,
     model: str,
-    prompt: Asked | None,
-    body: Row,
+    prompt: LoggedPrompt | None,
+    body: FileRow,
     parameters: Mapping[str, Any] | None,
     error: CallError | None = None,
 ) -> ImportedCall:
     name = row.text("custom_id")
-    read, written = tokens(body.part("usage"))
+    read, written = token_counts(body.part("usage"))
     return ImportedCall(
         place=row.place,
         model=model,
         id=None if prompt else name,
         also=name,
-        question=prompt.question if prompt else "",
-        key=prompt.key if prompt else None,
-        system=prompt.system if prompt else None,
-        history=prompt.history if prompt else None,
+        **(vars(prompt) if prompt else {}),
         parameters=parameters,
-        text=replied(dict(body.values)),
+        text=read_reply(dict(body.values)),
         input_tokens=read,
         output_tokens=written,
         error=error,
@@ -166,6 +163,6 @@ def _recorded(
     )
 
 
-def _error(failure: Row, status: int | None) -> CallError:
+def _error(failure: FileRow, status: int | None) -> CallError:
     kind = failure.text("code", "type") or (f"status {status}" if status else "error")
-    return CallError(type=kind, message=without_keys(failure.text("message") or "no message")[:300])
+    return call_error(failure.text("message"), kind)

@@ -10,8 +10,8 @@ from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.chat import asked, replied
-from farthing.traces.importers.row import Place, Row, without_keys
+from farthing.traces.importers.chat import read_prompt, read_reply
+from farthing.traces.importers.row import FileRow, RowPlace, call_error
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import LIMIT, parameters_of
 
@@ -41,9 +41,9 @@ class Promptfoo:
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the results, each a provider's reply to a rendered prompt."""
-        found = _results(source.first or Row({}, Place(source.name)))
+        found = _results(source.first or FileRow({}, RowPlace(source.name)))
         rows = source.rows() if found is None else source.elements(found[1], found[0])
-        configured = _configured(source.first or Row({}, Place(source.name)))
+        configured = _configured(source.first or FileRow({}, RowPlace(source.name)))
         for row in rows:
             yield _recorded(row, options, configured)
 
@@ -51,7 +51,7 @@ class Promptfoo:
 PROMPTFOO = Promptfoo()
 
 
-def _results(document: Row) -> tuple[str, list[object]] | None:
+def _results(document: FileRow) -> tuple[str, list[object]] | None:
     """Return where the list of results is in a document, and the list."""
     outer = document.values.get("results")
     if isinstance(outer, list):
@@ -60,15 +60,17 @@ def _results(document: Row) -> tuple[str, list[object]] | None:
     return ("results.results", inner) if isinstance(inner, list) else None
 
 
-def _configured(document: Row) -> Mapping[str, Row | None]:
+def _configured(document: FileRow) -> Mapping[str, FileRow | None]:
     """Return the configuration of each provider that the document names, by label or else by id.
 
     Of two under one name with other configurations nobody knows which one replied.
     """
     providers = document.part("config").inner("providers")
-    found: dict[str, Row | None] = {}
+    found: dict[str, FileRow | None] = {}
     for provider in providers if isinstance(providers, list) else []:
-        row = Row(provider if isinstance(provider, dict) else {"id": str(provider)}, document.place)
+        row = FileRow(
+            provider if isinstance(provider, dict) else {"id": str(provider)}, document.place
+        )
         name, config = row.text("label", "id"), row.part("config")
         if name is not None:
             alike = found.get(name, config) == config
@@ -77,14 +79,14 @@ def _configured(document: Row) -> Mapping[str, Row | None]:
 
 
 def _recorded(
-    row: Row, options: Options, configured: Mapping[str, Row | None]
+    row: FileRow, options: Options, configured: Mapping[str, FileRow | None]
 ) -> ImportedCall | LeftOut:
     provider = row.part("provider")
     named = provider.text("id") or (row.text("provider") if not provider.values else None)
     model = provider.text("label") or named
     if model is None:
         raise row.place.refusal("provider", "is missing; every result has it")
-    prompt = asked(row.part("prompt").text("raw") or row.find("prompt")[1])
+    prompt = read_prompt(row.part("prompt").text("raw") or row.find("prompt")[1])
     if prompt is None:
         return LeftOut("a result without its prompt")
     response = row.part("response")
@@ -98,13 +100,10 @@ def _recorded(
     return ImportedCall(
         place=row.place,
         model=model,
-        question=prompt.question,
-        key=prompt.key,
-        system=prompt.system,
-        history=prompt.history,
+        **vars(prompt),
         parameters=_parameters(row, configured.get(model)),
-        text=replied(response.find("output")[1]),
-        correct=score >= options.threshold if by_name and score is not None else passed,
+        text=read_reply(response.find("output")[1]),
+        correct=options.grade(score) if by_name else passed,
         score=score,
         cost_usd=cost,
         input_tokens=usage.count("prompt"),
@@ -116,7 +115,7 @@ def _recorded(
     )
 
 
-def _parameters(row: Row, configured: Row | None) -> dict[str, Any] | None:
+def _parameters(row: FileRow, configured: FileRow | None) -> dict[str, Any] | None:
     """Return a provider's parameters; promptfoo has defaults of its own for those not named.
 
     A prompt's configuration, with the options of its test, goes before the provider's.
@@ -129,23 +128,26 @@ def _parameters(row: Row, configured: Row | None) -> dict[str, Any] | None:
     return parameters_of(said, "temperature", LIMIT) if said else None
 
 
-def _asserts(row: Row) -> bool:
+def _asserts(row: FileRow) -> bool:
     """Return whether anything was asserted of the reply, and every grader could say."""
     parts = row.part("gradingResult").inner("componentResults")
     for part in parts if isinstance(parts, list) else []:
-        if Row(part if isinstance(part, dict) else {}, row.place).part("metadata").find(_NO_SAY)[1]:
+        if (
+            FileRow(part if isinstance(part, dict) else {}, row.place)
+            .part("metadata")
+            .find(_NO_SAY)[1]
+        ):
             return False
     return bool(parts or row.part("testCase").inner("assert"))
 
 
-def _score(row: Row, name: str | None) -> float | None:
+def _score(row: FileRow, name: str | None) -> float | None:
     if name is None:
         return row.score("score")
     return row.part("namedScores").score(name)
 
 
-def _error(row: Row, response: Row) -> CallError | None:
+def _error(row: FileRow, response: FileRow) -> CallError | None:
     if row.count("failureReason") != _CRASHED and not response.text("error"):
         return None
-    message = response.text("error") or row.text("error") or "no message"
-    return CallError(type="error", message=without_keys(message)[:300])
+    return call_error(response.text("error") or row.text("error"))

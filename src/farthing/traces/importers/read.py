@@ -10,14 +10,20 @@ from farthing import plugins
 from farthing.errors import InputError, MissingExtraError
 from farthing.models.prices import Price, list_price
 from farthing.traces.base import Trace
-from farthing.traces.files import LINES, STORES
 from farthing.traces.importers.base import Importer, ImportEvent, Options
-from farthing.traces.importers.columns import columns_of, known
-from farthing.traces.importers.gaps import notes_on
 from farthing.traces.importers.gather import group_calls, trace_of
-from farthing.traces.importers.row import Place
+from farthing.traces.importers.missing_fields import (
+    AcceptedAnswers,
+    TokenCosts,
+    notes_on,
+    read_gold,
+    with_gold,
+)
+from farthing.traces.importers.row import RowPlace
 from farthing.traces.importers.source import Source
-from farthing.traces.importers.supply import Gold, Priced, read_gold, with_gold
+from farthing.traces.importers.table import columns_of, known
+from farthing.traces.jsonl import LINES
+from farthing.traces.store import STORES
 from farthing.traces.trace_kind import Checker
 
 OWN = "jsonl"
@@ -46,7 +52,7 @@ class Imported:
     """Traces, where each stands in its file, and what they lack."""
 
     traces: list[Trace]
-    places: list[Place]
+    places: list[RowPlace]
     """Of each trace's first call."""
     notes: list[str]
     """A line for each thing that was left out, worked out, or is not known."""
@@ -62,11 +68,7 @@ def names() -> list[str]:
 
 
 def importer(name: str) -> Importer:
-    """Return the importer of a format.
-
-    Raises:
-        UnknownNameError: nobody registered one of that name.
-    """
+    """Return the importer of a format."""
     found: Importer = plugins.load("importers", name)
     return found
 
@@ -76,19 +78,12 @@ def sniffed(path: str | Path, options: Options | None = None) -> str:
 
     A file that is named as traces are, and looks like nothing else, is taken for traces, whose
     reader says best what is wrong with it.
-
-    Raises:
-        InputError: it cannot be read, or looks like none of the formats, or like several.
     """
     return _sniffed(Source(path), options or Options())
 
 
 def foreign(path: Path) -> str | None:
-    """Return the format of a file of another tool; None for traces, in whichever form.
-
-    Raises:
-        InputError: it cannot be read, or looks like none of the formats, or like several.
-    """
+    """Return the format of a file of another tool; None for traces, in whichever form."""
     if path.suffix in STORES:
         return None
     source = Source(path)
@@ -128,11 +123,7 @@ def _sniffed(source: Source, options: Options) -> str:
 
 
 def _lacking(source: Source) -> str:
-    """Return how to name the columns of a table none of which is known.
-
-    Raises:
-        InputError: some are known, and what is still lacking.
-    """
+    """Return how to name the columns of a table none of which is known."""
     if known(source.fields):
         columns_of(source, Options())
     return ", or the columns of a table of calls with --column model=COLUMN and so on"
@@ -147,9 +138,6 @@ def read_foreign(
         paths: the files; often one a model.
         form: the name of their format; None: each is looked at.
         supplied: what the files do not say.
-
-    Raises:
-        InputError: a file breaks its format, or rows contradict each other, or no question is left.
     """
     supplied = supplied or Supplied()
     plugins.load("tasks", supplied.task)
@@ -167,7 +155,7 @@ def read_foreign(
     if not questions:
         why = "; ".join(f"{n} rows: {why}" for why, n in gathered.left_out.items())
         raise InputError(f"{', '.join(map(str, paths))}: holds no calls{why and f' ({why})'}")
-    priced = Priced(supplied.prices, _published)
+    priced = TokenCosts(supplied.prices, _published)
     traces = []
     for name, question in questions.items():
         trace = trace_of(name, question, supplied.task)
@@ -180,11 +168,7 @@ def read_foreign(
 
 
 def check(imported: Imported, checker: Checker) -> None:
-    """Refuse traces that break the form, or do not fit those that they are to stand beside.
-
-    Raises:
-        InputError: the first thing that is wrong, with its place in the foreign file.
-    """
+    """Refuse traces that break the form, or do not fit those that they are to stand beside."""
     for place, trace in zip(imported.places, imported.traces, strict=True):
         for _, where, problem in checker.problems(trace, place.line or 1):
             raise place.refusal(where, problem)
@@ -196,9 +180,11 @@ def _found(source: Source, form: str | None, options: Options) -> Iterator[Impor
         raise InputError(f"{source.name}: is in the form of traces already; import it by itself")
     reader = importer(form)
     if options.samples and not getattr(reader, "samples", False):
+        every = sorted(plugins.names("importers"))
+        readers = ", ".join(name for name in every if getattr(importer(name), "samples", False))
         raise InputError(
             f"{source.name}: {form} does not say which of its calls are samples of their own; "
-            f"--samples reads {', '.join(_with_samples())}"
+            f"--samples reads {readers}"
         )
     _refuse_unread(source, form, options.columns, getattr(reader, "columns", ()))
     yield from reader.read(source, options)
@@ -221,11 +207,6 @@ def _refuse_unread(
             raise InputError(f"{source.name}: has no column {column}; there are {there}")
 
 
-def _with_samples() -> list[str]:
-    every = sorted(plugins.names("importers"))
-    return [name for name in every if getattr(importer(name), "samples", False)]
-
-
 def _options(supplied: Supplied, i: int) -> Options:
     if not supplied.requests:
         return supplied.options
@@ -241,7 +222,7 @@ def _published(model: str, provider: str | None) -> Price | None:
         return None
 
 
-def _refuse_unmatched(gold: Gold | None) -> None:
+def _refuse_unmatched(gold: AcceptedAnswers | None) -> None:
     if gold is not None and not gold.used:
         raise InputError(
             f"{gold.path}: none of its questions is in the imported files, by id or by text; "

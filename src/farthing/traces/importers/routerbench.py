@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.row import Row
+from farthing.traces.importers.row import MOST_USD, FileRow
 from farthing.traces.importers.source import Source
 
 REPLY, COST = "|model_response", "|total_cost"
@@ -25,11 +25,12 @@ class RouterBench:
 
     def sniff(self, source: Source) -> bool:
         """Return whether columns are named as there."""
-        return any(field.endswith((REPLY, COST)) for field in source.fields)
+        return bool(_of_models(source))
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield a call for each model that has a score or a reply in a row."""
-        models = [m for m in _models(source) if m in source.fields]
+        named = (field.removesuffix(REPLY).removesuffix(COST) for field in _of_models(source))
+        models = [model for model in dict.fromkeys(named) if model in source.fields]
         for row in source.rows():
             prompt = _plain(row, "prompt")
             name = row.text("sample_id")
@@ -44,17 +45,15 @@ class RouterBench:
 ROUTERBENCH = RouterBench()
 
 
-def _models(source: Source) -> list[str]:
-    named = {field.removesuffix(REPLY).removesuffix(COST): None for field in _in_order(source)}
-    return list(named)
-
-
-def _in_order(source: Source) -> list[str]:
+def _of_models(source: Source) -> list[str]:
+    """Return the columns of replies and costs, in the order of the file."""
     fields = list(source.first.values) if source.first else []
     return [field for field in fields if field.endswith((REPLY, COST))]
 
 
-def _recorded(row: Row, model: str, prompt: str | None, options: Options) -> ImportedCall | None:
+def _recorded(
+    row: FileRow, model: str, prompt: str | None, options: Options
+) -> ImportedCall | None:
     score, reply = row.score(model), _plain(row, model + REPLY)
     if score is None and reply is None:
         return None
@@ -65,17 +64,17 @@ def _recorded(row: Row, model: str, prompt: str | None, options: Options) -> Imp
         question=prompt or "",
         group=row.text("eval_name"),
         text=reply,
-        correct=None if score is None else score >= options.threshold,
+        correct=options.grade(score),
         score=score,
-        cost_usd=row.number(model + COST, most=1e6),
+        cost_usd=row.number(model + COST, most=MOST_USD),
     )
 
 
-def _plain(row: Row, field: str) -> str | None:
+def _plain(row: FileRow, field: str) -> str | None:
     r"""Return a text; the files have most of them as Python's lists of one or more.
 
-    >>> from farthing.traces.importers.row import Place
-    >>> _plain(Row({"prompt": "['Be brief.', '2 + 2?']"}, Place("x.csv", 2)), "prompt")
+    >>> from farthing.traces.importers.row import RowPlace
+    >>> _plain(FileRow({"prompt": "['Be brief.', '2 + 2?']"}, RowPlace("x.csv", 2)), "prompt")
     'Be brief.\n2 + 2?'
     """
     _, value = row.find(field)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from farthing.errors import InputError, TraceFormatError
+from farthing.traces.base import CallError
 
 _KEYS = re.compile(
     r"\b(?:sk|pk|rk|key|api)[-_][\w\-*.]{6,}|\bBearer\s+\S+|\bAIza[\w-]{10,}|\bAKIA\w{8,}"
@@ -20,14 +21,16 @@ _KEYS = re.compile(
 _RIGHT = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _RIGHT |= {"1.0": True, "0.0": False, "right": True, "wrong": False}
 _RIGHT |= {"correct": True, "incorrect": False, "pass": True, "fail": False}
+MOST_USD = 1e6
+"""A call of more than that is a mistake, as in `traces/base.py`."""
 _LARGEST_COUNT = 10**15
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """Where a record stands in its file.
 
-    >>> print(Place("log.json", path="samples[3]").refusal("cost", "is -1"))
+    >>> print(RowPlace("log.json", path="samples[3]").refusal("cost", "is -1"))
     log.json, samples[3].cost: is -1
     """
 
@@ -49,19 +52,19 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Row:
+class FileRow:
     """One record: its fields and where it stands.
 
     A field that is null, NaN or blank counts as absent. Each reader takes several names and reads
     the first that is there.
 
-    >>> row = Row({"spend": "0.002", "model": " gpt-4o "}, Place("log.csv", 2))
+    >>> row = FileRow({"spend": "0.002", "model": " gpt-4o "}, RowPlace("log.csv", 2))
     >>> row.number("cost", "spend"), row.text("model"), row.count("tokens")
     (0.002, 'gpt-4o', None)
     """
 
     values: Mapping[str, Any]
-    place: Place
+    place: RowPlace
 
     def find(self, *names: str) -> tuple[str, Any]:
         """Return the first of these fields that is there, and its value; else a name and None."""
@@ -72,11 +75,7 @@ class Row:
         return names[0], None
 
     def text(self, *names: str) -> str | None:
-        """Return a field as text without white space around it.
-
-        Raises:
-            InputError: it is a list or an object.
-        """
+        """Return a field as text without white space around it."""
         name, value = self.find(*names)
         if value is None:
             return None
@@ -85,11 +84,7 @@ class Row:
         return ("true" if value else "false") if isinstance(value, bool) else str(value).strip()
 
     def number(self, *names: str, most: float = math.inf) -> float | None:
-        """Return a field as a number from 0 on.
-
-        Raises:
-            InputError: it is none, or not finite, or out of bounds.
-        """
+        """Return a field as a number from 0 on."""
         name, value = self.find(*names)
         if value is None:
             return None
@@ -131,19 +126,19 @@ class Row:
 
     def paid(self, *names: str) -> float | None:
         """Return a cost that a log worked out; 0, which logs put for unknown prices, is None."""
-        return self.number(*names, most=1e6) or None
+        return self.number(*names, most=MOST_USD) or None
 
     def inner(self, *names: str) -> Any:
         """Return a list or an object, also where a table has it as JSON in a cell; else None."""
         return unpacked(self.find(*names)[1])
 
-    def part(self, *names: str) -> "Row":
+    def part(self, *names: str) -> "FileRow":
         """Return an object within this one as a row; one that is not there is empty."""
         name, _ = self.find(*names)
         inside = self.inner(*names)
         path = ".".join(part for part in (self.place.path, name) if part)
-        place = Place(self.place.file, self.place.line, path)
-        return Row(inside if isinstance(inside, dict) else {}, place)
+        place = RowPlace(self.place.file, self.place.line, path)
+        return FileRow(inside if isinstance(inside, dict) else {}, place)
 
 
 def unpacked(value: Any) -> Any:
@@ -199,6 +194,11 @@ def without_keys(text: str) -> str:
     'Incorrect API key provided: ...'
     """
     return _KEYS.sub("...", text)
+
+
+def call_error(message: str | None, kind: str = "error") -> CallError:
+    """Return why a call failed as traces keep it: short, and without keys."""
+    return CallError(type=kind, message=without_keys(message or "no message")[:300])
 
 
 def shown(value: Any) -> str:

@@ -13,14 +13,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import msgspec
 
-from farthing.errors import InputError, MissingExtraError, TraceFormatError
-from farthing.traces.importers.row import Place, Row
+from farthing.errors import InputError, TraceFormatError
+from farthing.traces.importers.row import FileRow, RowPlace
+from farthing.traces.parquet import KEY, load_pyarrow, readable
 
 Kind = Literal["csv", "json", "lines", "parquet"]
 BOM = b"\xef\xbb\xbf"
@@ -45,11 +45,7 @@ class Source:
 
     @cached_property
     def kind(self) -> Kind:
-        """How the file is written.
-
-        Raises:
-            InputError: it cannot be read, or is empty or binary.
-        """
+        """How the file is written."""
         with self._unpacked() as file:
             start = file.read(65_536)
         for magic, what in _NO_TEXT.items():
@@ -70,9 +66,9 @@ class Source:
         """Whether this is Parquet as `farthing traces export` writes it, arrays without records."""
         if self.kind != "parquet":
             return False
-        arrow, parquet = _pyarrow()
-        with _readable(arrow, self.name), parquet.ParquetFile(self.name) as file:
-            return b"farthing.traces" in (file.schema_arrow.metadata or {})
+        arrow, parquet = load_pyarrow()
+        with readable(arrow, self.name, ValueError), parquet.ParquetFile(self.name) as file:
+            return KEY in (file.schema_arrow.metadata or {})
 
     @cached_property
     def document(self) -> Any:
@@ -83,7 +79,7 @@ class Source:
             return _parsed(file.read(), self.name, None)
 
     @cached_property
-    def first(self) -> Row | None:
+    def first(self) -> FileRow | None:
         """The first record; None where there is none."""
         return next(self.rows(), None)
 
@@ -92,24 +88,20 @@ class Source:
         """The names of the first record's fields."""
         return frozenset(self.first.values) if self.first else frozenset()
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the records: rows, lines, or the elements of a list (or of its `data`).
-
-        Raises:
-            InputError: the file breaks its form; the message names the line.
-        """
+    def rows(self) -> Iterator[FileRow]:
+        """Yield the records: rows, lines, or the elements of a list (or of its `data`)."""
         read = {"csv": self._csv, "json": self._elements, "lines": self._lines}
         yield from read.get(self.kind, self._parquet)()
 
-    def elements(self, items: Any, path: str) -> Iterator[Row]:
+    def elements(self, items: Any, path: str) -> Iterator[FileRow]:
         """Yield the elements of a list within a JSON document; refuses what is no list."""
         if not isinstance(items, list):
-            raise Place(self.name).refusal(path or "document", "is no list of records")
+            raise RowPlace(self.name).refusal(path or "document", "is no list of records")
         for i, item in enumerate(items):
-            place = Place(self.name, path=f"{path}[{i}]")
+            place = RowPlace(self.name, path=f"{path}[{i}]")
             if not isinstance(item, dict):
                 raise place.refusal("", "is no object; each record is one object")
-            yield Row(item, place)
+            yield FileRow(item, place)
 
     @property
     def _stem(self) -> str:
@@ -141,18 +133,18 @@ class Source:
                 return False
             return next(lines, None) is not None
 
-    def _elements(self) -> Iterator[Row]:
+    def _elements(self) -> Iterator[FileRow]:
         document = self.document
         if isinstance(document, dict):
             inside = document.get("data")
             if not isinstance(inside, list):
-                yield Row(document, Place(self.name))
+                yield FileRow(document, RowPlace(self.name))
                 return
             yield from self.elements(inside, "data")
         else:
             yield from self.elements(document, "")
 
-    def _lines(self) -> Iterator[Row]:
+    def _lines(self) -> Iterator[FileRow]:
         with self._unpacked() as file:
             for number, line in enumerate(file, start=1):
                 if not line.removeprefix(BOM).strip():
@@ -161,9 +153,9 @@ class Source:
                 if not isinstance(values, dict):
                     problem = "is no JSON object; write one record a line"
                     raise TraceFormatError(self.name, number, "line", problem)
-                yield Row(values, Place(self.name, number))
+                yield FileRow(values, RowPlace(self.name, number))
 
-    def _csv(self) -> Iterator[Row]:
+    def _csv(self) -> Iterator[FileRow]:
         with self._unpacked() as file:
             raw = file.read()
         try:
@@ -185,37 +177,21 @@ class Source:
             if len(row) != len(names):
                 problem = f"has {len(row)} cells, the header has {len(names)}; mend the row"
                 raise TraceFormatError(self.name, line, "row", problem)
-            yield Row(dict(zip(names, row, strict=True)), Place(self.name, line))
+            yield FileRow(dict(zip(names, row, strict=True)), RowPlace(self.name, line))
 
-    def _parquet(self) -> Iterator[Row]:
+    def _parquet(self) -> Iterator[FileRow]:
         if self.holds_arrays:
             raise InputError(
                 f"{self.name}: Parquet of traces holds arrays and no records, so it cannot be "
                 "imported; use it as it is (--traces), or import the .jsonl it was made from"
             )
-        arrow, parquet = _pyarrow()
+        arrow, parquet = load_pyarrow()
         number = 0
-        with _readable(arrow, self.name), parquet.ParquetFile(self.name) as file:
+        with readable(arrow, self.name, ValueError), parquet.ParquetFile(self.name) as file:
             for batch in file.iter_batches(batch_size=_BATCH):
                 for values in batch.to_pylist():
                     number += 1
-                    yield Row(values, Place(self.name, number))
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("Parquet", "parquet") from error
-
-
-@contextmanager
-def _readable(arrow: Any, name: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, arrow.ArrowException) as error:
-        problem = f"cannot be read as Parquet ({str(error).splitlines()[0]}); check the path"
-        raise TraceFormatError(name, 1, "file", problem) from error
+                    yield FileRow(values, RowPlace(self.name, number))
 
 
 def _parsed(raw: bytes, name: str, line: int | None) -> Any:

@@ -1,20 +1,184 @@
-"""A table of one row a call: CSV, JSON Lines or Parquet, with whichever names its columns have."""
+"""A table of one row a call: CSV, JSON Lines or Parquet, with whichever names its columns have.
 
-from collections.abc import Iterator, Mapping
+What a column means is seen from its name and the unit in it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
+from farthing.errors import InputError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, Options
-from farthing.traces.importers.chat import Asked, asked
-from farthing.traces.importers.columns import COLUMNS, SAID, columns_of, dollars, known
-from farthing.traces.importers.row import Row
+from farthing.traces.importers.chat import LoggedPrompt, read_prompt
+from farthing.traces.importers.row import MOST_USD, FileRow, as_number
 from farthing.traces.importers.source import Source
-from farthing.traces.importers.supply import MOST_USD
 from farthing.traces.parameters import LIMIT, parameters_of
+from farthing.traces.schema import near
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "qid", "sample_id", "prompt_id", "example_id", "task_id"),
+    "question": ("question", "prompt", "query", "input", "instruction"),
+    "model": ("model", "model_name", "model_id", "llm", "engine"),
+    "answer": ("answer", "prediction", "predicted", "model_answer", "parsed_answer"),
+    "text": (
+        "text", "response", "reply", "output", "completion", "generation", "model_response",
+        "raw_output",
+    ),
+    "right": ("right", "correct", "is_correct", "passed", "success"),
+    "score": ("score", "grade", "accuracy", "reward"),
+    "gold": (
+        "gold", "target", "expected", "reference", "ground_truth", "gold_answer", "correct_answer",
+        "label",
+    ),
+    "cost": (
+        "cost", "cost_usd", "total_cost", "total_cost_usd", "cost_per_call", "cost_per_call_usd",
+        "cost_per_request", "cost_per_request_usd", "call_cost", "call_cost_usd", "price",
+        "price_usd", "total_price", "total_price_usd", "spend", "spend_usd", "usd",
+    ),
+    "cost_cents": (
+        "cost_cents", "total_cost_cents", "cost_per_call_cents", "cost_per_request_cents",
+        "call_cost_cents", "price_cents", "total_price_cents", "spend_cents", "cents",
+    ),
+    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "n_input_tokens"),
+    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "n_output_tokens"),
+    "latency_s": (
+        "latency_s", "latency", "s", "duration_s", "duration", "elapsed_s", "response_time_s",
+        "time_s",
+    ),
+    "latency_ms": ("latency_ms", "duration_ms", "elapsed_ms", "response_time_ms", "time_ms"),
+    "confidence": ("confidence", "probability"),
+    "uncertainty": ("uncertainty", "entropy"),
+    "asked_probability": ("asked_probability",),
+    "missing_because": ("missing_because",),
+    "group": ("group", "subject", "dataset", "category", "eval_name"),
+    "split": ("split",),
+    "system_prompt": ("system_prompt", "system_message"),
+    "parameters": ("parameters", "model_parameters"),
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens", "max_completion_tokens"),
+    "top_p": ("top_p",),
+}  # fmt: skip
+"""Meaning to the usual names of its column, as `plain` writes them."""
+SAID = {"answer", "text", "right", "score"}
+COSTS = ("cost", "cost_cents")
+"""What one call cost, in dollars or in cents; a table has one of them."""
+_UNITS = {
+    "$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd",
+    "¢": "cents", "cent": "cents", "cents": "cents",
+    "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+    "ms": "ms", "msec": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms",
+}  # fmt: skip
+"""How people write a unit, to how the names above end."""
+_OF_TOKENS = {"token", "tokens", "1k", "1m", "k", "m", "mtok", "ktok", "million", "thousand"}
+"""What the name of a price of tokens has, and that of a call's cost has not."""
+_WORD = re.compile(r"[^\W_]+|[$¢£¥%\u20a0-\u20cf]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MONEY = re.compile(r"(?:(?:US)?\$|USD)?\s*(?P<amount>\S+?)\s*(?:\$|USD)?", re.IGNORECASE)
+_GROUPED = re.compile(r"[1-9]\d{0,2}(,\d{3})+\.\d+|[1-9]\d{0,2}(,\d{3}){2,}")
+"""1,234.50 and 1,234,567; of 1,234 alone nobody knows whether it is a thousand or about one."""
+
+
+def columns_of(source: Source, options: Options) -> dict[str, str]:
+    """Return meaning to column: as the user maps them, else by the columns' names."""
+    for meaning, column in options.columns.items():
+        if meaning not in COLUMNS:
+            meant = near(meaning, COLUMNS)
+            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(COLUMNS)}"
+            raise InputError(f"--column {meaning}={column}: {meaning} is no such name; {hint}")
+        if column not in source.fields:
+            there = ", ".join(sorted(source.fields))
+            raise InputError(f"{source.name}: has no column {column}; there are {there}")
+        _refuse_other_unit(meaning, column)
+    free = source.fields - set(options.columns.values())
+    _refuse_two_costs(source.name, free, options)
+    columns = known(free) | dict(options.columns)
+    for needed in (("model",), ("question", "id"), sorted(SAID)):
+        if not columns.keys() & set(needed):
+            raise InputError(
+                f"{source.name}: no column is named {' or '.join(needed)}; map one with --column "
+                f"{needed[0]}=COLUMN (there are {', '.join(sorted(source.fields))})"
+            )
+    return columns
+
+
+def known(fields: Iterable[str]) -> dict[str, str]:
+    """Return meaning to column, for columns with a usual name."""
+    usual = {plain(field): field for field in sorted(fields)}
+    found = {
+        meaning: next((usual[name] for name in names if name in usual), None)
+        for meaning, names in COLUMNS.items()
+    }
+    return {meaning: column for meaning, column in found.items() if column is not None}
+
+
+def plain(column: str) -> str:
+    """Return a column's name as `COLUMNS` has it: words, and at the end the unit, if it has one.
+
+    >>> plain("Cost ($)"), plain("$ cost"), plain("Latency [sec]"), plain("isCorrect")
+    ('cost_usd', 'cost_usd', 'latency_s', 'is_correct')
+    >>> plain("Cost per 1k tokens ($)"), plain("Cost (EUR)")
+    ('cost_per_1k_tokens_usd', 'cost_eur')
+    """
+    words = _words(column)
+    units = {_UNITS[word] for word in words if word in _UNITS}
+    if len(units) != 1:
+        return "_".join(words)
+    return "_".join([word for word in words if word not in {*_UNITS, "in", "us"}] + [*units])
+
+
+def dollars(row: FileRow, column: str) -> float | None:
+    """Return an amount of dollars, also one that is written with their sign or name.
+
+    >>> from farthing.traces.importers.row import RowPlace
+    >>> row = FileRow({"a": "$0.0001525", "b": "1,234.50 USD", "c": ""}, RowPlace("calls.csv", 2))
+    >>> [dollars(row, column) for column in "abc"]
+    [0.0001525, 1234.5, None]
+    """
+    value = row.find(column)[1]
+    found = _MONEY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is not None:
+        amount = found["amount"]
+        value = amount.replace(",", "") if _GROUPED.fullmatch(amount) else amount
+        if as_number(value) is not None:
+            row = FileRow({column: value}, row.place)
+    return row.number(column, most=MOST_USD)
+
+
+def _words(column: str) -> list[str]:
+    return _WORD.findall(_HUMP.sub("_", column).casefold())
+
+
+def _refuse_other_unit(meaning: str, column: str) -> None:
+    """Refuse a column that is mapped to a cost or a latency, and whose name says another unit."""
+    of_cost = meaning in COSTS
+    if of_cost and _OF_TOKENS & set(_words(column)):
+        problem = "is a price of tokens by its name, not the cost of a call"
+        raise InputError(f"--column {meaning}={column}: {problem}; --price MODEL=IN,OUT has prices")
+    read_as = known([column]).keys()
+    pair = COSTS if of_cost else ("latency_s", "latency_ms")
+    for other in pair:
+        if meaning in pair and other != meaning and other in read_as:
+            raise InputError(
+                f"--column {meaning}={column}: is in another unit by its name; --column "
+                f"{quote(f'{other}={column}')}"
+            )
+
+
+def _refuse_two_costs(name: str, fields: Iterable[str], options: Options) -> None:
+    if not options.columns.keys() & {*COSTS}:
+        names = {name for meaning in COSTS for name in COLUMNS[meaning]}
+        found = sorted(field for field in fields if plain(field) in names)
+        if len(found) > 1:
+            raise InputError(
+                f"{name}: {' and '.join(found)} may each be what a call cost; say which one is "
+                f"with --column {quote(f'cost={found[0]}')}"
+            )
 
 
 @dataclass(frozen=True)
-class Table:
+class CallTable:
     """Reads one row a call."""
 
     name: str = "table"
@@ -37,13 +201,19 @@ class Table:
                 f"one of {', '.join(name for name in COLUMNS if name not in columns)}"
             )
         for row in source.rows():
-            yield _recorded(row, columns, options.threshold)
+            yield _recorded(row, columns, options)
 
 
-TABLE = Table()
+TABLE = CallTable()
+_READ: Mapping[str, Callable[[FileRow, str], Any]] = {
+    "answer": FileRow.text, "text": FileRow.text, "group": FileRow.text, "split": FileRow.text,
+    "input_tokens": FileRow.count, "output_tokens": FileRow.count, "uncertainty": FileRow.number,
+    "missing_because": FileRow.text,
+}  # fmt: skip
+"""The fields of a call that are read as they are."""
 
 
-def _recorded(row: Row, column: Mapping[str, str], threshold: float) -> ImportedCall:
+def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> ImportedCall:
     def of(meaning: str) -> str:
         return column.get(meaning, f"({meaning})")
 
@@ -56,11 +226,11 @@ def _recorded(row: Row, column: Mapping[str, str], threshold: float) -> Imported
             column.get("question", column.get("id", "question")),
             "is missing; give the question's text or its id",
         )
-    score = row.score(of("score"))
-    right = row.flag(of("right"))
+    read = {name: reader(row, column[name]) for name, reader in _READ.items() if name in column}
+    score, right = row.score(of("score")), row.flag(of("right"))
     milliseconds = row.number(of("latency_ms"))
     cents = row.number(of("cost_cents"), most=100 * MOST_USD)
-    prompt, system = asked(question), row.text(of("system_prompt"))
+    prompt, system = read_prompt(question), row.text(of("system_prompt"))
     system = prompt.system if system is None and prompt else system
     history = prompt.history if prompt else None
     return ImportedCall(
@@ -73,38 +243,31 @@ def _recorded(row: Row, column: Mapping[str, str], threshold: float) -> Imported
         history="" if history is None and system is not None else history,
         parameters=_parameters(row, column),
         gold=_accepted(row, of("gold")),
-        group=row.text(of("group")),
-        split=row.text(of("split")),
-        answer=row.text(of("answer")),
-        text=row.text(of("text")),
-        correct=right if right is not None or score is None else score >= threshold,
+        correct=options.grade(score) if right is None else right,
         score=score,
         cost_usd=dollars(row, of("cost")) if cents is None else cents / 100,
-        input_tokens=row.count(of("input_tokens")),
-        output_tokens=row.count(of("output_tokens")),
         latency_s=row.number(of("latency_s")) if milliseconds is None else milliseconds / 1_000,
         confidence=row.number(of("confidence"), most=1),
-        uncertainty=row.number(of("uncertainty")),
         asked_probability=_probability(row, of("asked_probability")),
-        missing_because=row.text(of("missing_because")),
+        **read,
     )
 
 
-def _probability(row: Row, name: str) -> float | None:
+def _probability(row: FileRow, name: str) -> float | None:
     """Return the probability of a call that was made, which is above 0."""
     if (found := row.number(name, most=1)) == 0:
         raise row.place.refusal(name, "is 0, but the call was made; give a number above 0")
     return found
 
 
-def _key(prompt: Asked | None, system: str | None) -> str | None:
+def _key(prompt: LoggedPrompt | None, system: str | None) -> str | None:
     """Return all that the model was shown: one question under two prompts is two."""
     if prompt is None or not system or prompt.system == system:
         return prompt.key if prompt else None
     return f"system: {system}\n\n{prompt.key}"
 
 
-def _parameters(row: Row, column: Mapping[str, str]) -> dict[str, Any] | None:
+def _parameters(row: FileRow, column: Mapping[str, str]) -> dict[str, Any] | None:
     """Return what was asked for; without a column of it all, what has no column is not known."""
     named = {
         name: number
@@ -117,7 +280,7 @@ def _parameters(row: Row, column: Mapping[str, str]) -> dict[str, Any] | None:
     return parameters_of(named, "temperature", LIMIT) if named else None
 
 
-def _accepted(row: Row, name: str) -> tuple[str, ...]:
+def _accepted(row: FileRow, name: str) -> tuple[str, ...]:
     """Return the accepted answers: one, or a list of them."""
     several = row.inner(name)
     if isinstance(several, list) and all(isinstance(answer, str) for answer in several):

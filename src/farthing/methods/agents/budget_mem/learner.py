@@ -1,17 +1,70 @@
-"""Trains the router: one actor-critic for all five modules, on episodes drawn from a table."""
+"""Trains the router: one actor-critic for all five modules, on episodes drawn from a table.
+
+Cost stands beside reward on a scale of its own: sliding quantiles of costs, and how far rewards
+spread. Source: BudgetMem (arXiv 2602.06025). Ours: the window stands still once it is full, unless
+`slides` is set, so that a weight means the same from the first update to the last and is a price;
+and costs beyond the quantiles are not cut off, for the same reason.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from farthing.methods.agents.budget_mem.policy import FEATURES, Router
-from farthing.methods.agents.budget_mem.scale import CostScale
-from farthing.methods.agents.budget_mem.table import DEPTH, Table, blinded, first_state
+from farthing.methods.agents.budget_mem.table import DEPTH, TierTable, blinded, first_state
 from farthing.methods.base import Progress, Silent
 from farthing.traces.arrays import FloatArray, IntArray
+
+LOW, HIGH = 0.05, 0.95
+"""Quantiles of the window that cost is measured by."""
+
+
+@dataclass
+class CostScale:
+    """The latest costs and rewards.
+
+    >>> scale = CostScale(window=4)
+    >>> scale.see(np.array([100.0, 200.0, 300.0, 400.0]), np.array([0.0, 1.0, 0.0, 1.0]))
+    >>> round(scale.per_nano(), 5), round(scale.price(2.0), 5)
+    (0.0037, 0.00894)
+    """
+
+    window: int = 2_048
+    slides: bool = False
+    """Whether new costs push out old ones once the window is full."""
+    costs: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rewards: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def full(self) -> bool:
+        """Whether as many episodes as the window holds were seen."""
+        return len(self.costs) >= self.window
+
+    def see(self, costs: FloatArray, rewards: FloatArray) -> None:
+        """Take in the costs, in nano-dollars, and the rewards of some episodes."""
+        if self.full and not self.slides:
+            return
+        self.costs = np.concatenate([self.costs, costs])[-self.window :]
+        self.rewards = np.concatenate([self.rewards, rewards])[-self.window :]
+
+    def per_nano(self) -> float:
+        """Return by how much a nano-dollar moves the normalised cost: 1 from quantile to quantile.
+
+        0 where all costs are the same: then cost says nothing.
+        """
+        low, high = np.quantile(self.costs, [LOW, HIGH])
+        return 1.0 / float(high - low) if high > low else 0.0
+
+    def price(self, weight: float) -> float:
+        """Return what a nano-dollar costs in reward: the weight, at the spread of rewards."""
+        spread = float((self.costs * self.per_nano()).std())
+        if spread == 0.0:
+            return 0.0
+        return weight * self.per_nano() * float(self.rewards.std()) / spread
+
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
 """What cost weighs, in the family that is trained."""
@@ -19,7 +72,7 @@ HIDDEN = 48
 
 
 @dataclass(frozen=True)
-class Learner:
+class RouterLearner:
     """Advantage actor-critic with the return to go of each module.
 
     Cost lowers the return by `CostScale.price` for each nano-dollar still to be paid.
@@ -37,7 +90,7 @@ class Learner:
     slides: bool = False
     """Whether the cost scale goes on sliding; see `CostScale`."""
 
-    def scale(self, table: Table) -> CostScale:
+    def scale(self, table: TierTable) -> CostScale:
         """Return the cost scale of tiers drawn at random."""
         rng = np.random.default_rng([self.seed, 7])
         scale = CostScale(slides=self.slides)
@@ -46,13 +99,11 @@ class Learner:
         scale.see(table.cost_nano[rows, leaf].astype(float), table.right[rows, leaf].astype(float))
         return scale
 
-    def fit(self, table: Table, weight: float, *, blind: bool = False) -> Router:
+    def fit(self, table: TierTable, weight: float, *, blind: bool = False) -> Router:
         """Return the best router of some restarts, by its own objective on the table.
 
-        Args:
-            table: what every combination of tiers comes to.
-            weight: what cost weighs: 0, right answers alone; see `CostScale`.
-            blind: hide the questions, so that all get the same tiers.
+        The weight is that of cost, see `CostScale`; 0 means right answers alone. `blind` hides the
+        questions, so that all get the same tiers.
         """
         seen = blinded(table) if blind else table
         price = self.scale(table).price(weight)
@@ -61,7 +112,9 @@ class Learner:
         ]
         return max(found, key=lambda one: worth(table, one, price))
 
-    def _train(self, table: Table, weight: float, seed: Sequence[int], *, blind: bool) -> Router:
+    def _train(
+        self, table: TierTable, weight: float, seed: Sequence[int], *, blind: bool
+    ) -> Router:
         rng = np.random.default_rng([*seed, 1])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**31)))
@@ -96,7 +149,12 @@ class Learner:
         return _router(trunk, actor, weight, blind=blind)
 
     def _episodes(
-        self, table: Table, scale: CostScale, weight: float, rng: np.random.Generator, now: Router
+        self,
+        table: TierTable,
+        scale: CostScale,
+        weight: float,
+        rng: np.random.Generator,
+        now: Router,
     ) -> tuple[FloatArray, IntArray, FloatArray]:
         """Draw a batch; return features, tiers and returns to go of each step, modules in turn."""
         rows = rng.integers(len(table), size=self.batch)
@@ -132,7 +190,7 @@ def _numbers(values: Tensor) -> FloatArray:
     return found
 
 
-def worth(table: Table, router: Router, price: float) -> float:
+def worth(table: TierTable, router: Router, price: float) -> float:
     """Return the mean of right - price x cost on a table, tiers taken greedily."""
     right, cost = table.means(table.followed(router))
     return right - price * cost
@@ -161,9 +219,9 @@ class Family:
 
 
 def fit_family(
-    table: Table,
+    table: TierTable,
     weights: Sequence[float] = WEIGHTS,
-    learner: Learner | None = None,
+    learner: RouterLearner | None = None,
     progress: Progress | None = None,
 ) -> Family:
     """Train a router for each weight; each weight then takes the best of all of them.
@@ -171,7 +229,7 @@ def fit_family(
     Since all choose from the same routers, the mean cost on the table cannot rise with the weight:
     if a dearer router were better at the larger price, it would be so at the smaller one.
     """
-    learner, progress = learner or Learner(), progress or Silent()
+    learner, progress = learner or RouterLearner(), progress or Silent()
     ordered = tuple(sorted(weights))
     trained = []
     for done, weight in enumerate(ordered, start=1):

@@ -6,18 +6,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.errors import BudgetError
-from farthing.methods.agents.base import MONEY, Allowance, Step, fitting
-from farthing.methods.agents.budget_mem.memory import Memory, distinct, line_of, reached
+from farthing.methods.agents.base import MONEY, AgentStep, Allowance, fitting
 from farthing.methods.agents.budget_mem.modules import (
     MODULES,
     PRICES,
     TIERS,
-    Prices,
-    Search,
+    Memory,
+    ModulePrices,
+    ParagraphSearch,
+    distinct,
     largest_nano,
+    line_of,
+    reached,
     rest_nano,
     run,
 )
+from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
 
 ABOUT_STEP = 2 * len(MODULES)
@@ -127,9 +131,9 @@ class BudgetMem:
     ('The mayor of Torva is Ada Marek.', 6200)
     """
 
-    prices: Prices = PRICES
+    prices: ModulePrices = PRICES
 
-    def allowed(self, allowance: Allowance, steps: Sequence[Step]) -> tuple[bool, ...]:
+    def allowed(self, allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
         """Return whether each step fits what is left."""
         return fitting(allowance, steps)
 
@@ -138,7 +142,7 @@ class BudgetMem:
         return ""
 
     def remember(
-        self, question: str, search: Search, choose: Choose, budget_nano: int | None = None
+        self, question: str, search: ParagraphSearch, choose: Choose, budget_nano: int | None = None
     ) -> Remembered:
         """Run the five modules for a question.
 
@@ -147,9 +151,6 @@ class BudgetMem:
             search: finds paragraphs, as `LocalSearch.find` does.
             choose: chooses tiers, as `Router.choose` does.
             budget_nano: the most that it may cost, in nano-dollars; None: anything.
-
-        Raises:
-            BudgetError: not even the low tiers fit.
         """
         allowance = Allowance.of({} if budget_nano is None else {MONEY: budget_nano})
         memory, tiers, cost = Memory(line_of(question)), list[int](), 0
@@ -167,10 +168,23 @@ class BudgetMem:
             cost += paid
         return Remembered(memory.text, tuple(tiers), cost)
 
-    def _steps(self, module: int, memory: Memory) -> list[Step]:
+    def _steps(self, module: int, memory: Memory) -> list[AgentStep]:
         rest = rest_nano(module, self.prices)
         most = [largest_nano(module, tier, memory, self.prices) + rest for tier in range(3)]
-        return [Step(tier, {MONEY: nano}) for tier, nano in zip(TIERS, most, strict=True)]
+        return [AgentStep(tier, {MONEY: nano}) for tier, nano in zip(TIERS, most, strict=True)]
 
 
 BUDGET_MEM = BudgetMem()
+
+
+CARD = SystemCard(
+    name="budget-mem",
+    label="BudgetMem",
+    meaning="Chooses, question by question, which tier of each memory module to pay for",
+    kind="agent",
+    make="farthing.methods.agents.budget_mem.policy:BUDGET_MEM",
+    paper="2602.06025",
+    page="docs/budget-agents.md",
+    extras=("search", "train"),
+    place=20,
+)

@@ -10,8 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.agents.budget_mem.memory import Memory, line_of
-from farthing.methods.agents.budget_mem.modules import MODULES, PRICES, Prices, Search, run
+from farthing.methods.agents.budget_mem.modules import (
+    MODULES,
+    PRICES,
+    Memory,
+    ModulePrices,
+    ParagraphSearch,
+    line_of,
+    run,
+)
 from farthing.methods.agents.budget_mem.policy import FEATURES, Router, features
 from farthing.methods.base import Progress
 from farthing.tasks.base import Question
@@ -34,7 +41,7 @@ def first_state(module: int) -> int:
 
 
 @dataclass(frozen=True)
-class Table:
+class TierTable:
     """Q questions; a state is a module and the tiers before it, read as a number to base 3."""
 
     features: FloatArray
@@ -49,9 +56,9 @@ class Table:
     def __len__(self) -> int:
         return len(self.right)
 
-    def take(self, rows: IntArray) -> "Table":
+    def take(self, rows: IntArray) -> "TierTable":
         """Return some of the questions."""
-        return Table(
+        return TierTable(
             self.features[rows], self.step_nano[rows], self.right[rows], self.cost_nano[rows]
         )
 
@@ -80,20 +87,16 @@ def tiers_of(leaf: int) -> tuple[int, ...]:
 
 def tabulate(
     questions: Sequence[Question],
-    search: Search,
+    search: ParagraphSearch,
     reader: Reader,
     progress: Progress,
-    prices: Prices = PRICES,
-) -> Table:
-    """Run every combination of tiers on every question; what two share is run once.
-
-    Raises:
-        InputError: there are no questions.
-    """
+    prices: ModulePrices = PRICES,
+) -> TierTable:
+    """Run every combination of tiers on every question; what two share is run once."""
     if not questions:
         raise InputError("there are no questions to learn from; give at least one")
     n = len(questions)
-    table = Table(
+    table = TierTable(
         np.zeros((n, STATES, FEATURES)),
         np.zeros((n, STATES, 3), dtype=np.int64),
         np.zeros((n, LEAVES), dtype=bool),
@@ -102,13 +105,13 @@ def tabulate(
     found = lru_cache(maxsize=None)(lambda query, top=None: tuple(search(query, top)))
     for row, question in enumerate(questions):
         read = lru_cache(maxsize=None)(lambda text, asked=question: reader(asked, text))
-        _fill(table, row, found, read, prices, _Node(Memory(line_of(question.text))))
+        _fill(table, row, found, read, prices, _TierNode(Memory(line_of(question.text))))
         progress.update(row + 1, n, {})
     return table
 
 
 @dataclass(frozen=True)
-class _Node:
+class _TierNode:
     memory: Memory
     tiers: tuple[int, ...] = ()
     at: int = 0
@@ -116,12 +119,12 @@ class _Node:
 
 
 def _fill(
-    table: Table,
+    table: TierTable,
     row: int,
-    search: Search,
+    search: ParagraphSearch,
     read: Callable[[str], bool],
-    prices: Prices,
-    node: _Node,
+    prices: ModulePrices,
+    node: _TierNode,
 ) -> None:
     module = len(node.tiers)
     if module == DEPTH:
@@ -133,11 +136,11 @@ def _fill(
     for tier in range(3):
         memory, paid = run(module, tier, node.memory, search, prices)
         table.step_nano[row, state, tier] = paid
-        below = _Node(memory, (*node.tiers, tier), 3 * node.at + tier, node.cost_nano + paid)
+        below = _TierNode(memory, (*node.tiers, tier), 3 * node.at + tier, node.cost_nano + paid)
         _fill(table, row, search, read, prices, below)
 
 
-def best_fixed(table: Table, price: float) -> int:
+def best_fixed(table: TierTable, price: float) -> int:
     """Return which of the 243 has the largest mean of right - price x cost in nano-dollars.
 
     Of several that are as good, the cheapest: so the cost never rises with the price.
@@ -147,7 +150,7 @@ def best_fixed(table: Table, price: float) -> int:
     return int(np.where(worth >= worth.max() - 1e-12, cost, np.inf).argmin())
 
 
-def blinded(table: Table) -> Table:
+def blinded(table: TierTable) -> TierTable:
     """Return the table whose questions cannot be told apart: what fixed tiers can learn from."""
     kept = table.features.copy()
     kept[..., 2 * DEPTH :] = 0.0

@@ -22,7 +22,7 @@ Where = tuple[IntArray, IntArray]
 """Level and health of each task, [n] each."""
 
 
-class Chain(Protocol):
+class TaskChain(Protocol):
     """Tasks whose steps two models can do."""
 
     @property
@@ -72,7 +72,7 @@ class Chain(Protocol):
 
 
 @dataclass(frozen=True)
-class Episodes:
+class TaskEpisodes:
     """What n tasks came to."""
 
     features: FloatArray
@@ -86,18 +86,18 @@ class Episodes:
     success: BoolArray
     """[n]"""
 
-    def take(self, index: IntArray | BoolArray) -> "Episodes":
+    def take(self, index: IntArray | BoolArray) -> "TaskEpisodes":
         """Return the episodes at an index or under a mask."""
-        return Episodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        return TaskEpisodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
 def run(
-    chain: Chain,
+    chain: TaskChain,
     task: IntArray,
     chances: Chances,
     budget_nano: IntArray,
     rng: np.random.Generator,
-) -> Episodes:
+) -> TaskEpisodes:
     """Play tasks; each step is drawn from a policy's chances, and never over the budget.
 
     Args:
@@ -123,7 +123,7 @@ def run(
         masks.append(mask)
         actions.append(model)
     success = chain.succeeded(state, rng) & running
-    return Episodes(
+    return TaskEpisodes(
         np.stack(seen, axis=1),
         np.stack(masks, axis=1),
         np.stack(actions, axis=1),
@@ -166,7 +166,7 @@ def at_random(large: FloatArray) -> Chances:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedTasks:
     """Tasks whose levels were drawn."""
 
     config: StepsConfig
@@ -174,7 +174,7 @@ class Generated:
     """[tasks]"""
 
     @classmethod
-    def draw(cls, config: StepsConfig, tasks: int, rng: np.random.Generator) -> "Generated":
+    def draw(cls, config: StepsConfig, tasks: int, rng: np.random.Generator) -> "GeneratedTasks":
         """Draw the levels of so many tasks."""
         return cls(config, rng.choice(len(config.weight), tasks, p=config.weight))
 
@@ -239,7 +239,7 @@ def table(config: StepsConfig, chances: Chances, budget_nano: int) -> FloatArray
     found = np.zeros((config.steps, levels, healths, config.steps + 1, 2))
     level = np.repeat(np.arange(levels), healths)
     health = np.tile(np.arange(healths), levels)
-    chain = Generated(config, level)
+    chain = GeneratedTasks(config, level)
     for step in range(config.steps):
         largest = chain.largest_nano((level, health), step)
         rest = chain.rest_nano((level, health), step)

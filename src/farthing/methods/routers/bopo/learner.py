@@ -19,8 +19,8 @@ import numpy as np
 from farthing.methods.base import Progress, Silent
 from farthing.methods.routers.bopo.episodes import (
     UNLIMITED,
-    Chain,
-    Episodes,
+    TaskChain,
+    TaskEpisodes,
     always,
     at_random,
     run,
@@ -86,7 +86,7 @@ class Boundaries:
         """Return the mean reward of the better of both, [tasks]."""
         return np.maximum(self.small, self.large * (1.0 - price))
 
-    def reward(self, task: IntArray, done: Episodes, price: float) -> FloatArray:
+    def reward(self, task: IntArray, done: TaskEpisodes, price: float) -> FloatArray:
         """Return each episode's boundary-relative reward, [n]."""
         cost = done.cost_nano.astype(np.float64)
         relative = relative_cost(cost, self.cost_small[task], self.cost_large[task])
@@ -94,7 +94,7 @@ class Boundaries:
 
 
 @dataclass(frozen=True)
-class Learned:
+class BopoFit:
     """What training leaves behind."""
 
     policy: StepPolicy
@@ -105,7 +105,7 @@ class Learned:
     """[updates] mean reward of each update's episodes."""
 
 
-def boundaries(chain: Chain, episodes: int, rng: np.random.Generator) -> Boundaries:
+def boundaries(chain: TaskChain, episodes: int, rng: np.random.Generator) -> Boundaries:
     """Play every task so often with each boundary policy, without a budget."""
     task = np.repeat(np.arange(chain.tasks), episodes)
     free = np.full(len(task), UNLIMITED)
@@ -116,8 +116,8 @@ def boundaries(chain: Chain, episodes: int, rng: np.random.Generator) -> Boundar
 
 
 def learn(
-    chain: Chain, config: BopoConfig, rng: np.random.Generator, progress: Progress | None = None
-) -> Learned:
+    chain: TaskChain, config: BopoConfig, rng: np.random.Generator, progress: Progress | None = None
+) -> BopoFit:
     """Train on all tasks of a chain."""
     told = progress or Silent()
     known = boundaries(chain, config.boundary, rng)
@@ -133,7 +133,7 @@ def learn(
         weight, adam = _improve(weight, adam, done, advantage, config)
         curve.append(float(reward.mean()))
         told.update(update + 1, config.updates, {"reward": curve[-1]})
-    return Learned(StepPolicy(weight), warm, known, np.array(curve))
+    return BopoFit(StepPolicy(weight), warm, known, np.array(curve))
 
 
 def _budgets(known: Boundaries, task: IntArray, rng: np.random.Generator) -> IntArray:
@@ -144,8 +144,8 @@ def _budgets(known: Boundaries, task: IntArray, rng: np.random.Generator) -> Int
 
 
 def _cheapest_successes(
-    chain: Chain, known: Boundaries, rng: np.random.Generator
-) -> tuple[Episodes, FloatArray]:
+    chain: TaskChain, known: Boundaries, rng: np.random.Generator
+) -> tuple[TaskEpisodes, FloatArray]:
     """Return one episode of each task to imitate, and how much each counts, [tasks].
 
     Each class that has any counts alike.
@@ -160,7 +160,7 @@ def _cheapest_successes(
     return done.take(np.arange(chain.tasks) * len(SHARES) + best), 1.0 / count[kind]
 
 
-def _imitate(shown: Episodes, weight: FloatArray, config: BopoConfig) -> StepPolicy:
+def _imitate(shown: TaskEpisodes, weight: FloatArray, config: BopoConfig) -> StepPolicy:
     """Fit the actions of episodes by maximum likelihood, each step as much as its episode."""
     seen, large, counts = _steps(shown, np.broadcast_to(weight[:, None], shown.action.shape))
     found = np.zeros(seen.shape[1])
@@ -173,7 +173,7 @@ def _imitate(shown: Episodes, weight: FloatArray, config: BopoConfig) -> StepPol
 
 
 def _improve(
-    weight: FloatArray, adam: "_Adam", done: Episodes, advantage: FloatArray, config: BopoConfig
+    weight: FloatArray, adam: "_Adam", done: TaskEpisodes, advantage: FloatArray, config: BopoConfig
 ) -> "tuple[FloatArray, _Adam]":
     """Move the weights up the clipped surrogate, four times over the same episodes."""
     spread = max(float(advantage.std()), 1e-8)
@@ -198,7 +198,7 @@ def _chance(weight: FloatArray, seen: FloatArray, large: FloatArray) -> FloatArr
     return np.maximum(np.where(large > 0, p[:, 1], p[:, 0]), 1e-12)
 
 
-def _steps(done: Episodes, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _steps(done: TaskEpisodes, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return features [R, F], whether it was large [R] and the value of every free choice."""
     free: BoolArray = np.asarray(done.mask.all(axis=2))
     return done.features[free], (done.action[free] == 1).astype(np.float64), values[free]

@@ -8,7 +8,7 @@ import numpy as np
 
 from farthing.errors import TooFewTracesError
 from farthing.features.calls import CallFeatures
-from farthing.features.question_text import HASHED
+from farthing.features.question import HASHED
 from farthing.methods.base import Dataset, Fitted, Learner, Method, Progress, Variant
 from farthing.methods.routers.odar.policy import (
     MOST,
@@ -44,12 +44,7 @@ class OdarLearner:
     """lambda of the free energy (ours)."""
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions; penalties are cross-validated over whole questions.
-
-        Raises:
-            InputError: some calls have seen others, so that none can be skipped.
-            TooFewTracesError: there are fewer than two questions.
-        """
+        """Train on recorded questions; penalties are cross-validated over whole questions."""
         del alpha  # the threshold depends on it, and the difficulty does not
         if len(train) < 2:
             raise TooFewTracesError(f"{len(train)} question to train on; odar needs 2 or more")

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.features.calls import CallFeatures
-from farthing.features.question_text import word_vectors
+from farthing.features.question import word_vectors
 from farthing.methods.routers.odar.free_energy import SURPRISAL, VARENTROPY, of_votes
 from farthing.methods.scorer import Scorers, on_scale
-from farthing.methods.serialization import finite, rebuilt, state_of
+from farthing.methods.serialization import finite, rebuilt, state_of, under
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -213,9 +213,7 @@ class OdarPolicy:
         """Rebuild the policy from what `to_state` returned."""
 
         def part(kind: type[Any], name: str) -> Any:
-            begin = f"{name}."
-            own = {k.removeprefix(begin): v for k, v in arrays.items() if k.startswith(begin)}
-            return rebuilt(kind, own, settings[name])
+            return rebuilt(kind, under(f"{name}.", arrays), settings[name])
 
         return cls(
             msgspec.convert(settings["features"], CallFeatures),

@@ -1,8 +1,4 @@
-"""Accounts in a database: checks what is asked, and gathers what waits into one transaction.
-
-While one transaction is under way, whatever is asked waits and goes into the next one. So a
-hundred tasks cost little more than one, and each goes on once what it asked for is committed.
-"""
+"""The ledger: a call is made only if the dearest outcome still fits every limit on it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,11 +7,12 @@ from secrets import token_hex
 from typing import cast
 
 from farthing.errors import InputError, StoreError
-from farthing.storage.ledger.arguments import checked_amount, checked_name, checked_names
+from farthing.storage.database import SCHEMES
 from farthing.storage.ledger.base import (
     NOTHING,
+    PERIODS,
+    AccountBalance,
     Amount,
-    Balance,
     Claimed,
     Different,
     Done,
@@ -24,41 +21,14 @@ from farthing.storage.ledger.base import (
     Limit,
     LimitError,
     New,
-    Swept,
-    UnderWay,
-    Unknown,
-)
-from farthing.storage.ledger.operations import (
-    Abandon,
-    Balances,
-    Broken,
-    Check,
-    Claim,
-    Closed,
-    Count,
-    Database,
-    Extend,
-    Finish,
-    Forget,
-    Gone,
-    HoldRow,
-    Holds,
-    Key,
-    Mark,
-    Operation,
-    Outcome,
-    Reserve,
-    Sent,
-    Settle,
-    Sweep,
-    Unknowns,
-    WindowRow,
-    Windows,
-)
-from farthing.storage.ledger.periods import (
-    PERIODS,
     Now,
     Period,
+    Swept,
+    UnderWay,
+    UnknownCall,
+    checked_amount,
+    checked_name,
+    checked_names,
     read,
     resets,
     starts,
@@ -66,21 +36,72 @@ from farthing.storage.ledger.periods import (
     window,
     written,
 )
+from farthing.storage.ledger.operations import (
+    Abandon,
+    Balances,
+    Broken,
+    Check,
+    Claim,
+    Count,
+    Extend,
+    Finish,
+    Forget,
+    Gone,
+    HoldRow,
+    Holds,
+    KeyRow,
+    LedgerDatabase,
+    Mark,
+    MarkSent,
+    Operation,
+    Outcome,
+    Reserve,
+    Settle,
+    SweepEnded,
+    SweepResult,
+    Unknowns,
+    WindowRow,
+    Windows,
+)
+from farthing.storage.ledger.postgres import PostgresLedgerDatabase
+from farthing.storage.ledger.sqlite import SqliteLedgerDatabase
 
 AT_ONCE = 200
 """Operations in one transaction at most, so that other processes have their turn."""
 
 
-class StoredAccounts:
-    """Accounts in a database; see `Accounts`. Belongs to one event loop."""
+async def open_ledger(where: str, now: Now = utc_now) -> "AccountLedger":
+    """Open the ledger of a database, whose tables are made where there are none.
 
-    def __init__(self, database: Database, now: Now = utc_now) -> None:
-        """Keep accounts in a database.
+    Args:
+        where: the path of an SQLite file, `:memory:` for a ledger that ends with the process, or
+            the address of a PostgreSQL database, such as
+            `postgresql://user:password@host:5432/database`; `?search_path=NAME` puts the tables
+            into a schema of their own, which must exist.
+        now: the clock.
+    """
+    if where.startswith(SCHEMES):
+        database: LedgerDatabase = await PostgresLedgerDatabase.open(where)
+    else:
+        database = await SqliteLedgerDatabase.open(where)
+    return AccountLedger(database, now)
 
-        Args:
-            database: carries out what is asked.
-            now: the clock; those of several machines should agree within a second.
-        """
+
+class AccountLedger:
+    """Keeps settled + held at or below every limit, for many tasks, processes and machines.
+
+    A hold counts in each of its accounts, and there in the minute, hour, day and month in which
+    it was reserved and in the total. Whatever it is settled for is charged to those windows, also
+    after midnight. Only a provider that charges more than a call's largest cost breaks a limit.
+
+    While one transaction is under way, whatever is asked waits and goes into the next one. So a
+    hundred tasks cost little more than one, and each goes on once what it asked for is committed.
+    Every method raises StoreError where the database cannot be read or written. It belongs to one
+    event loop.
+    """
+
+    def __init__(self, database: LedgerDatabase, now: Now = utc_now) -> None:
+        """Keep accounts in a database; clocks of several machines should agree within a second."""
         self._database = database
         self._now = now
         self._waiting: list[tuple[Operation, asyncio.Future[Outcome]]] = []
@@ -97,7 +118,19 @@ class StoredAccounts:
         sent: bool = False,
         note: str = "",
     ) -> Hold:
-        """Set aside the most that a call can cost; see `Accounts`."""
+        """Set aside the most that a call can cost, in all of its accounts or in none.
+
+        Args:
+            accounts: the accounts that it counts in, at least one.
+            amount: the most that it can cost.
+            limits: what is checked; limits on other accounts mean nothing here.
+            lease_s: seconds after which the hold is swept, unless it is closed before.
+            sent: whether the call is sent at once, so that `sent` need not be called.
+            note: what to say of the call should its outcome be unknown; no secrets.
+
+        Raises:
+            LimitError: it breaks a limit, of several the one that resets last; nothing was written.
+        """
         now = self._now()
         hold = Hold(token_hex(16), checked_amount(amount), checked_names(accounts), now)
         ours = [limit for limit in limits if limit.account in hold.accounts]
@@ -125,36 +158,51 @@ class StoredAccounts:
         return hold
 
     async def sent(self, hold: Hold) -> None:
-        """Say that the call is about to be sent; see `Accounts`."""
-        await self._close(Sent(hold.id), hold)
+        """Say that the call is about to be sent: an ended lease now charges it in full.
+
+        Raises:
+            LeaseError: the hold was swept; do not send.
+        """
+        await self._close(MarkSent(hold.id), hold)
 
     async def extend(self, hold: Hold, lease_s: float) -> None:
-        """Let the lease end so many seconds from now; see `Accounts`."""
+        """Let the lease end so many seconds from now; raises like `sent`."""
         await self._close(Extend(hold.id, _later(self._now(), lease_s)), hold)
 
     async def settle(self, hold: Hold, amount: Amount) -> None:
-        """Put what a call really cost in place of its reservation; see `Accounts`."""
+        """Put what a call really cost in place of its reservation, in the windows of that.
+
+        What goes beyond the reservation is recorded and counted as overcharged. A hold that was
+        marked unknown meanwhile is corrected.
+
+        Raises:
+            LeaseError: it was closed before, or swept without ever being sent.
+        """
         await self._close(_settle(hold.id, checked_amount(amount)), hold)
 
     async def release(self, hold: Hold) -> None:
-        """Give a hold back; see `Accounts`."""
+        """Give a hold back: nothing was sent. Raises like `settle`."""
         await self._close(_settle(hold.id, NOTHING), hold)
 
     async def unknown(self, hold: Hold) -> None:
-        """Charge a hold in full and mark it; see `Accounts`."""
+        """Charge a hold in full and mark it: nobody knows its outcome. Raises like `settle`."""
         await self._close(Mark(hold.id, written(self._now())), hold)
 
     async def sweep(self) -> Swept:
-        """Close holds whose lease has ended; see `Accounts`."""
-        closed = cast("Closed", await self._ask(Sweep(written(self._now()))))
+        """Close holds whose lease has ended: never sent comes back, sent is charged and marked."""
+        closed = cast("SweepResult", await self._ask(SweepEnded(written(self._now()))))
         return Swept(closed.returned, closed.charged)
 
-    async def unknowns(self) -> list[Unknown]:
-        """Return the calls of unknown outcome; see `Accounts`."""
+    async def unknowns(self) -> list[UnknownCall]:
+        """Return the calls of unknown outcome that nobody has reconciled, oldest first."""
         return [_unknown(row) for row in cast("Holds", await self._ask(Unknowns())).rows]
 
     async def reconcile(self, hold_id: str, amount: Amount) -> None:
-        """Put the real cost in place of a full charge; see `Accounts`."""
+        """Put the real cost of a call of unknown outcome in place of the full charge.
+
+        Raises:
+            InputError: no marked call has this id.
+        """
         outcome = await self._ask(
             _settle(checked_name(hold_id), checked_amount(amount), marked=True)
         )
@@ -163,8 +211,8 @@ class StoredAccounts:
                 f"no call of unknown outcome has the id {hold_id}; list those that there are"
             )
 
-    async def balances(self, accounts: Sequence[str]) -> list[Balance]:
-        """Return where accounts stand now; see `Accounts`."""
+    async def balances(self, accounts: Sequence[str]) -> list[AccountBalance]:
+        """Return where accounts stand now, in each period: `len(accounts) * 5` balances."""
         now, names = self._now(), checked_names(accounts)
         asked = Balances(list(names), [window(period, now) for period in PERIODS])
         rows = cast("Windows", await self._ask(asked)).rows
@@ -172,14 +220,20 @@ class StoredAccounts:
         return [_balance(name, period, now, found) for name in names for period in PERIODS]
 
     async def claim(self, key: str, fingerprint: str, *, lease_s: float) -> Claimed:
-        """Ask to run a request under an idempotency key; see `Accounts`."""
+        """Ask to run a request under an idempotency key; of many askers one gets `New`.
+
+        Args:
+            key: the key; one that is unique to its user.
+            fingerprint: hash of the request.
+            lease_s: seconds after which another asker gets `New`, unless `finish` came first.
+        """
         now = self._now()
         ends = _later(now, lease_s)
         asked = Claim(
             checked_name(key), checked_name(fingerprint), token_hex(16), written(now), ends
         )
         outcome = await self._ask(asked)
-        if not isinstance(outcome, Key):
+        if not isinstance(outcome, KeyRow):
             return New()
         if outcome.fingerprint != fingerprint:
             return Different()
@@ -188,15 +242,19 @@ class StoredAccounts:
         return Done(outcome.status, outcome.body or b"")
 
     async def finish(self, key: str, status: int, body: bytes) -> None:
-        """Keep the answer to a request; see `Accounts`."""
+        """Keep the answer to a request for all later askers; the first answer stays."""
         await self._ask(Finish(checked_name(key), status, body))
 
     async def abandon(self, key: str) -> None:
-        """Free a key whose request was not answered; see `Accounts`."""
+        """Free a key whose request was not answered."""
         await self._ask(Abandon(checked_name(key)))
 
     async def forget(self, before: datetime) -> int:
-        """Drop what nobody asks for any more; see `Accounts`."""
+        """Drop what nobody asks for any more; return how many keys that were.
+
+        These are keys claimed before a moment, but none whose lease lasts, and minutes and hours
+        that ended before it.
+        """
         asked = Forget(written(before), written(self._now()))
         return cast("Count", await self._ask(asked)).number
 
@@ -265,18 +323,18 @@ def _refusal(limits: list[Limit], broken: Broken, amount: Amount, now: datetime)
     return max(errors, key=lambda error: PERIODS.index(error.limit.period))
 
 
-def _unknown(row: HoldRow) -> Unknown:
+def _unknown(row: HoldRow) -> UnknownCall:
     amount = Amount(row.nano, row.tokens, row.calls)
     made, marked = read(row.made_at), read(row.marked_at or row.made_at)
-    return Unknown(row.id, amount, tuple(row.accounts), row.note, made, marked)
+    return UnknownCall(row.id, amount, tuple(row.accounts), row.note, made, marked)
 
 
 def _balance(
     account: str, period: Period, now: datetime, found: dict[tuple[str, str], WindowRow]
-) -> Balance:
+) -> AccountBalance:
     span = window(period, now)
     row = found.get((account, span)) or WindowRow(account, span, 0, 0, 0, 0, 0, 0, 0)
-    return Balance(
+    return AccountBalance(
         account,
         period,
         Amount(row.settled_nano, row.settled_tokens, row.settled_calls),

@@ -1,10 +1,31 @@
-"""Folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+
+from farthing.errors import InputError
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a name beside `path` to write to; what stands there becomes `path` if all goes well.
+
+    Otherwise a file that was there before is left as it was.
+    """
+    unfinished = Path(f"{path}.part")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written ({error.strerror}); check the path") from error
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -13,9 +34,6 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     Args:
         folder: where to.
         files: name to content; a name may lie in a folder within, `inner/name`.
-
-    Raises:
-        OSError: it cannot be written; what was there is as it was.
     """
     mark = secrets.token_hex(4)
     partial = folder.with_name(f".{folder.name}.{mark}.partial")

@@ -1,0 +1,199 @@
+"""Models in turn, each trusted from a threshold of its own on: MiCP and Trust or Escalate.
+
+Models are asked from the cheapest on; training questions set the thresholds, one after another.
+
+**MiCP** has error budgets for each turn: stopping in turn t may go wrong on a share alpha_t only.
+The threshold is the lowest at which, among all questions, those that stop there wrongly are at most
+alpha_t. The parameter is the whole budget, the sum of alpha_t. Source: Zhou and others 2026,
+arXiv:2604.01413.
+
+**Trust or Escalate** trusts a model's answer only where its threshold keeps the error small: the
+lowest at which trusted answers are wrong on a share of at most alpha, tested in a fixed sequence by
+an exact binomial bound. What nobody is trusted with is answered by the last model, as nothing may
+be left open here. The parameter is alpha. Source: Jung, Brahman and Choi 2025, arXiv:2407.18370,
+sections 2 and 3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from farthing.methods.pool import (
+    PoolLearner,
+    PoolPolicy,
+    RowPolicy,
+    Stages,
+    descending_levels,
+    everyone,
+    ladder,
+    list_of,
+    pool_method,
+    strongest,
+    tables,
+)
+from farthing.methods.scorer import Scorers, fit_scorers
+from farthing.promises.statistics.beta import beta_cdf
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+
+
+@dataclass(frozen=True)
+class TurnsPolicy(RowPolicy):
+    """Models in the order of asking, and a threshold for each but the last, for each point."""
+
+    scorers: Scorers
+    models: IntArray
+    """[K]"""
+    values: FloatArray
+    """[G] what the method trades, descending."""
+    thresholds: FloatArray
+    """[G, K - 1]"""
+
+    def row(self, point: int) -> Sequence[int]:
+        """Ask the models in turn."""
+        del point
+        return list_of(self.models)
+
+    def stages(self, traces: TraceArrays) -> Stages:
+        """Read how likely each model is right."""
+        return Stages(traces, lambda of, _: self.scorers.p_right(of))
+
+    def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
+        """Go on where the model's score is below its threshold; the last one is believed."""
+        model, score = int(self.models[k]), stages[0]
+        believed = k == self.thresholds.shape[1]
+        goes_on = (score[:, model] < self.thresholds[point, k]) if not believed else score[:, 0] < 0
+        return goes_on, everyone(stages.traces, model)
+
+
+@dataclass(frozen=True)
+class MicpLearner(PoolLearner):
+    """Splits the budget so that dearer turns get more, in proportion to `share ** turn`."""
+
+    share: Fraction = Fraction(1)
+    """1 splits it evenly."""
+    strong: str | None = None
+    """The model of the last turn; None: the most accurate one in training."""
+
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        """Set the thresholds of every turn for every budget."""
+        pool, scorers = tables(train), fit_scorers(train)
+        score = scorers.p_right(train)
+        turns = ladder(pool, strongest(train, self.strong))
+        weights = [self.share**turn for turn in range(len(turns) - 1)]
+        budgets = descending_levels(Fraction(1, 2))
+        thresholds = [
+            _within_budgets(
+                score[:, turns], pool.right[:, turns], [budget * w / sum(weights) for w in weights]
+            )
+            for budget in budgets
+        ]
+        values = np.array(budgets, dtype=np.float64)
+        return TurnsPolicy(scorers, turns, values, np.array(thresholds))
+
+
+def _within_budgets(score: FloatArray, right: BoolArray, budget: Sequence[Fraction]) -> FloatArray:
+    """Return the lowest threshold of each turn that keeps within its budget, [K - 1].
+
+    Args:
+        score: [n, K].
+        right: [n, K].
+        budget: [K - 1] shares of all questions.
+    """
+    n = len(score)
+    left = np.ones(n, dtype=bool)
+    thresholds = np.empty(len(budget))
+    for turn, alpha in enumerate(budget):
+        wrong = np.sort(score[left & ~right[:, turn], turn])[::-1]
+        allowed = int(alpha * (n + 1)) - 1  # the next question may be wrong as well
+        if allowed < 0:
+            thresholds[turn] = np.inf
+        elif allowed >= len(wrong):
+            thresholds[turn] = -np.inf
+        else:
+            thresholds[turn] = np.nextafter(wrong[allowed], np.inf)
+        left &= score[:, turn] < thresholds[turn]
+    return thresholds
+
+
+MICP = pool_method(
+    name="micp",
+    label="MiCP",
+    meaning="Each model in turn may be wrong on its own share of the questions",
+    paper="2604.01413",
+    policy=TurnsPolicy,
+    learner=MicpLearner(),
+    tried_for=frozenset({"one"}),
+    place=85,
+)
+
+
+DELTA = 0.1
+"""Chance that one threshold breaks its promise."""
+
+
+@dataclass(frozen=True)
+class TrustOrEscalateLearner(PoolLearner):
+    """Fits thresholds for selective accuracy on the training questions that reach each model."""
+
+    strong: str | None = None
+    """The last model; None: the most accurate one in training."""
+
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        """Set the thresholds of every model for every alpha."""
+        pool, scorers = tables(train), fit_scorers(train)
+        score = scorers.p_right(train)
+        models = ladder(pool, strongest(train, self.strong))
+        alphas = descending_levels(Fraction(3, 5))
+        every = [_trusted_from(score[:, models], pool.right[:, models], alpha) for alpha in alphas]
+        values = np.array(alphas, dtype=np.float64)
+        return TurnsPolicy(scorers, models, values, np.array(every))
+
+
+def _trusted_from(score: FloatArray, right: BoolArray, alpha: Fraction) -> FloatArray:
+    """[K - 1] one a model, each on the questions that the ones before did not settle."""
+    left = np.ones(len(score), dtype=bool)
+    found = np.full(score.shape[1] - 1, np.inf)
+    for turn in range(len(found)):
+        found[turn] = _lowest(score[left, turn], right[left, turn], alpha)
+        left &= score[:, turn] < found[turn]
+    return found
+
+
+def _lowest(score: FloatArray, right: BoolArray, alpha: Fraction) -> float:
+    """Go down from the highest score until the error can no longer be bounded by alpha.
+
+    The sequence starts where a run without a mistake would just be proof enough.
+    """
+    if not 0 < alpha < 1:
+        return np.inf
+    order = np.argsort(-score, kind="stable")
+    score, wrong = score[order], np.cumsum(~right[order])
+    ends = [*(score[1:] < score[:-1]).nonzero()[0].tolist(), len(score) - 1]
+    least = np.log(DELTA) / np.log1p(-float(alpha))
+    lowest = np.inf
+    for i in ends:
+        if i + 1 < least:
+            continue
+        if _p_value(int(wrong[i]), i + 1, alpha) > DELTA:
+            break
+        lowest = float(score[i])
+    return lowest
+
+
+def _p_value(wrong: int, n: int, alpha: Fraction) -> float:
+    """Return P(Bin(n, alpha) <= wrong)."""
+    return 1.0 if wrong >= n else 1 - beta_cdf(float(alpha), wrong + 1, n - wrong)
+
+
+TRUST_OR_ESCALATE = pool_method(
+    name="trust-or-escalate",
+    label="Trust or Escalate",
+    meaning="Each model is trusted where its error is proved small; else the next is asked",
+    paper="2407.18370",
+    policy=TurnsPolicy,
+    learner=TrustOrEscalateLearner(),
+    tried_for=frozenset({"one"}),
+    place=87,
+)
