@@ -20,6 +20,8 @@ _SPLIT = 4
 SLACK = 0.01
 """How far a p-value may be above the supremum, relatively."""
 _TINY = 1e-300
+_LEFT_OUT = 1e-12
+"""The chance of what is not added up; it is added as a whole."""
 
 
 @cache
@@ -84,20 +86,35 @@ def _chance(reach: IntArray, low: FloatArray, high: FloatArray, epsilon: float) 
     """Return Pr[losses <= reach[discordant]], [K], at b = (low + eps) / 2, c = (high - eps) / 2.
 
     Given k discordant questions the losses are Binomial(k, b / (b + c)). Along k the region's edge
-    stays or rises by one, so its distribution function there is a running sum.
+    stays or rises by one, so its distribution function there is a running sum. Numbers of
+    discordant questions that are all but impossible are left out, and their chance is added.
     """
     n = len(reach) - 1
-    k = np.arange(n + 1)
     loss, win = ((low + epsilon) / 2)[:, None], ((high - epsilon) / 2)[:, None]
     share = loss / (loss + win)
-    rises = np.diff(reach)
-    j = reach[:-1] + rises
+    k = _likely(n, loss + win)
+    rises = np.diff(reach[k])
+    j = reach[k[:-1]] + rises
     possible = (j >= 0) & (j <= k[:-1])
     at_edge = _binomial(k[:-1], np.where(possible, j, 0), share) * possible
     steps = at_edge * np.where(rises == 1, 1 - share, -share)
-    inside = np.cumsum(np.concatenate([np.full_like(loss, reach[0] >= 0), steps], axis=1), axis=1)
-    total: FloatArray = (_binomial(np.full(n + 1, n), k, loss + win) * inside).sum(axis=1)
+    fewest, first = np.arange(reach[k[0]] + 1), k[:1]
+    begin = np.zeros_like(loss)
+    if fewest.size:
+        begin = _binomial(np.broadcast_to(first, fewest.shape), fewest, share).sum(axis=1)[:, None]
+    inside = np.cumsum(np.concatenate([begin, steps], axis=1), axis=1)
+    chance = _binomial(np.full(k.shape, n), k, loss + win)
+    total: FloatArray = (chance * inside).sum(axis=1) + _LEFT_OUT
     return total
+
+
+def _likely(n: int, chance: FloatArray) -> IntArray:
+    """Return which of n trials may succeed, but for a chance of `_LEFT_OUT` at most (Bernstein)."""
+    room = np.log(2 / _LEFT_OUT)
+    least, most = n * float(chance.min()), n * float(chance.max())
+    below = least - room - np.sqrt(2 * room * least)
+    above = most + room + np.sqrt(2 * room * most)
+    return np.arange(max(int(below), 0), min(int(above) + 1, n) + 1)
 
 
 def _binomial(trials: IntArray, successes: IntArray, chance: FloatArray) -> FloatArray:
