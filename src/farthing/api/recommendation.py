@@ -59,6 +59,7 @@ def recommend(
     *,
     reference: str | None = None,
     deadline_s: float | None = None,
+    holdout: int | None = None,
     seed: int = 0,
 ) -> Recommendation:
     """Choose the method that keeps a promise for the least money, prove it, and measure it.
@@ -70,6 +71,8 @@ def recommend(
         reference: the model that is paid for today; None: the promise's, else a guess, the one
             that most was paid for: the screen and the notes then say so.
         deadline_s: what 19 of 20 questions may take, in seconds.
+        holdout: questions that only measure; None: a tenth, at most 500, of 2,000 and more. With
+            fewer, parity and agreement are measured on the questions that prove.
         seed: of the division and of every training.
 
     Raises:
@@ -89,6 +92,7 @@ def recommend(
         promise,
         reference=None if reference is None else text_of(reference, "the reference", "gpt-4o"),
         deadline_s=None if deadline_s is None else seconds_of(deadline_s, "deadline_s"),
+        holdout=None if holdout is None else whole_of(holdout, "holdout", 0),
         seed=whole_of(seed, "seed", 0),
     )
     return Recommendation(found, dataset.name)

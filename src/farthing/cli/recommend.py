@@ -54,6 +54,14 @@ def recommend(
             min=0, metavar="SECONDS", help="What 19 of 20 questions may take; else any time."
         ),
     ] = None,
+    holdout: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Questions that only measure; by default a tenth, at most 500, of 2,000 or more.",
+        ),
+    ] = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the bundle goes.")
@@ -62,9 +70,9 @@ def recommend(
 ) -> None:
     """Say what to use instead of the model that is paid for today, what it saves, and prove it.
 
-    Every method that can win is trained; the cheapest is chosen, proved and measured, each on
-    questions of their own. Exit code 1: nothing cheaper than the reference is proved, and the
-    bundle asks that one for every question.
+    Every method that can win is trained; the likeliest are proved side by side on questions that
+    trained nothing, and the cheapest that is proved is taken. Exit code 1: nothing cheaper than the
+    reference is proved, and the bundle asks that one for every question.
 
     Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle
     """
@@ -88,6 +96,7 @@ def recommend(
             promise,
             reference=reference,
             deadline_s=deadline,
+            holdout=holdout,
             seed=seed,
             progress=Learning(shown, "trying methods"),
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
 from farthing.process.batch_replay import descending_grid, point_at
 from farthing.process.operating_points import OperatingPoints, of_calls
+from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 SLACK = 0.02
@@ -163,6 +164,27 @@ class PoolLearner(ABC):
     @abstractmethod
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Return the policy; the seed decides whatever is drawn."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """A policy, and what its points came to on training questions that it was fitted without."""
+
+    policy: PoolPolicy
+    figures: CrossFitted
+
+
+@runtime_checkable
+class RehearsingLearner(Protocol):
+    """A learner that tries several policies by itself, and knows what each would come to.
+
+    It is told what is to be proved: `strong`, the reference; `margin`, what may be lost; `proving`,
+    the questions that will prove it.
+    """
+
+    def rehearse(self, train: TraceArrays, seed: int) -> list[Rehearsed]:
+        """Return the policies that are worth a proof, the best first."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ exact. A policy with operating points of its own is covered at a point if it is 
 at all dearer ones; so its sets count as nested too, and the same calibration is valid for it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -131,8 +133,15 @@ class PointReplay:
     parameters: FloatArray
     """[G] falling from 1, above 0."""
     points: OperatingPoints
-    everything: ReplayOutcome
-    """What asking all that can be asked comes to: threshold 0."""
+    solvable: BoolArray
+    """[n] whether any recorded answer is right."""
+    ask_all: Callable[[], ReplayOutcome]
+    """Works out what asking all that can be asked comes to: threshold 0."""
+
+    @cached_property
+    def everything(self) -> ReplayOutcome:
+        """What that comes to; it is played call by call, and only where somebody wants to know."""
+        return self.ask_all()
 
     @property
     def critical(self) -> FloatArray:
@@ -143,7 +152,7 @@ class PointReplay:
         onwards = np.logical_and.accumulate(self.points.covered[:, ::-1], axis=1).sum(axis=1)
         reached = np.append(self.parameters[::-1], 0.0)[onwards - 1]
         reached = np.where(self.everything.in_set | (onwards > 0), reached, -np.inf)
-        critical: FloatArray = np.where(self.everything.solvable, reached, np.inf)
+        critical: FloatArray = np.where(self.solvable, reached, np.inf)
         return critical
 
     def __len__(self) -> int:
@@ -151,15 +160,15 @@ class PointReplay:
 
     def take(self, index: IntArray) -> "PointReplay":
         """Return the same for the questions at an index."""
-        taken = self.points.take(index)
-        return PointReplay(self.parameters, taken, self.everything.take(index))
+        points, solvable = self.points.take(index), self.solvable[index]
+        return PointReplay(self.parameters, points, solvable, lambda: self.everything.take(index))
 
     def act(self, kappa: float) -> ReplayOutcome:
         """Act on every question at the cheapest point whose parameter is at most the threshold."""
         if kappa <= 0:
             return self.everything
         at = point_at(self.parameters, kappa)
-        points, solvable = self.points, self.everything.solvable
+        points, solvable = self.points, self.solvable
         in_set = points.covered[:, at] & solvable
         return ReplayOutcome(
             cost_nano=points.cost_nano[:, at],
@@ -252,5 +261,8 @@ def _points(
     else:
         played = [play(policy, traces, float(at), "allow", budget) for at in parameters]
         points = points_of(parameters, played)
-    everything = play(policy, traces, 0.0, "allow", budget)
-    return PointReplay(parameters, points, outcome_of(everything))
+
+    def ask_all() -> ReplayOutcome:
+        return outcome_of(play(policy, traces, 0.0, "allow", budget))
+
+    return PointReplay(parameters, points, traces.solvable, ask_all)

@@ -246,6 +246,11 @@ class Promise:
         return right
 
     @property
+    def margin(self) -> Fraction:
+        """What may be lost against the reference, as a share of the questions."""
+        raise NotImplementedError
+
+    @property
     def may_cost_more(self) -> bool:
         """Whether a point that costs more than the reference may still be what is wanted."""
         return False
@@ -258,6 +263,11 @@ class Promise:
     @property
     def must_gain(self) -> bool:
         """Whether the policy must be better than the reference, so that it may cost more."""
+        return False
+
+    def exhausted(self, evidence: Any) -> bool:
+        """Return whether all points are proved, so that its share of delta may pass on."""
+        del evidence
         return False
 
     def testing(self, evidence: Any) -> SequenceTest:

@@ -6,10 +6,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, get_args
 
 import numpy as np
+from msgspec import structs
 
 from farthing.errors import InputError
+from farthing.promises import wording
 from farthing.promises.base import Per, Promise
 from farthing.promises.certificate import IntArray
+from farthing.promises.chains import Chain, passed_on
+from farthing.promises.levels import Level, Margin, exact_margin
 from farthing.promises.observed import Facts, PlayedPoints
 from farthing.promises.payload import Payload
 from farthing.promises.statistics.fixed_sequence import cheapest
@@ -45,6 +49,13 @@ class BesideReference(Promise):
     """A promise that answers are close to a reference's, at the cheapest point that is proved."""
 
     held_to_reference: ClassVar[bool] = True
+    if TYPE_CHECKING:
+        epsilon: Level
+
+    @property
+    def margin(self) -> Margin:
+        """What may be lost against the reference, exactly."""
+        return exact_margin(self.epsilon)
 
     @property
     def every_request(self) -> bool:
@@ -112,11 +123,28 @@ class BesideReferencePayload(Payload):
 
     if TYPE_CHECKING:
         reference: str | None
+        shared_by: int | None
+        delta_share: Fraction | None
+        chains: tuple[Chain, ...]
 
     @property
     def held_to(self) -> str | None:
         """The reference."""
         return self.reference
+
+    def among(self, chains: Sequence[Chain]) -> Self:
+        """Return it with the candidates that were proved side by side."""
+        if len(chains) < 2:
+            return self
+        share = self.delta_share or Fraction(1, self.shared_by or 1)
+        return structs.replace(  # type: ignore[type-var]
+            self, chains=tuple(chains), shared_by=None, delta_share=share
+        )
+
+    def side_by_side(self) -> str:
+        """Say at which share of delta it was proved, and what passed on to it."""
+        share = wording.side_by_side(self.shared_by, self.delta_share, len(self.chains))
+        return share + passed_on(self.chains)
 
     @property
     def fallback(self) -> str | None:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from farthing.promises.base import Promise
     from farthing.promises.certificate import Certificate
+    from farthing.promises.chains import Chain
     from farthing.promises.figures import Figure
     from farthing.promises.observed import Acted, Facts
 
@@ -98,6 +101,11 @@ class Payload:
     def asked(self) -> "Promise | None":
         """Return what was asked for, to be proved once more; None: questions alone do not do."""
         return None
+
+    def among(self, chains: "Sequence[Chain]") -> "Payload":
+        """Return it with the candidates that were proved side by side, where it keeps them."""
+        del chains
+        return self
 
     @property
     def held_to(self) -> str | None:

@@ -137,8 +137,15 @@ def candidate(name: str, number: int) -> str:
     )
 
 
-def side_by_side(candidates: int | None, share: Fraction | None = None) -> str:
+def side_by_side(
+    candidates: int | None, share: Fraction | None = None, several: int | None = None
+) -> str:
     """Say that delta was shared, as a sentence of its own; empty where one candidate has it all.
+
+    Args:
+        candidates: how many had equal shares; None: shares differ, or one has all of it.
+        share: the share of delta, where shares differ.
+        several: how many had shares that differ, where that is known.
 
     >>> print(side_by_side(2))
      It was one of 2 candidates, each proved at its share of what may fail.
@@ -146,7 +153,10 @@ def side_by_side(candidates: int | None, share: Fraction | None = None) -> str:
      It was one of several candidates, proved at 0.35 of what may fail.
     """
     if share is not None:
-        return f" It was one of several candidates, proved at {exact_text(share)} of what may fail."
+        number = several or "several"
+        return (
+            f" It was one of {number} candidates, proved at {exact_text(share)} of what may fail."
+        )
     if candidates is None:
         return ""
     return f" It was one of {candidates} candidates, each proved at its share of what may fail."

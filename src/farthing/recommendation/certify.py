@@ -6,7 +6,9 @@ and at which share of delta, was fixed by questions that prove nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import reduce
+from typing import Self
 
 import numpy as np
 from msgspec import structs
@@ -24,6 +26,7 @@ from farthing.process.value import PolicyValue
 from farthing.promises import wording
 from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
+from farthing.promises.chains import Chain, prove_all
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
 from farthing.recommendation.prove import counted, prove
@@ -31,7 +34,7 @@ from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
 from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import AS_BEFORE
-from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.eligibility import Missing, alike
 from farthing.traces.fingerprint import Marks, question_hashes
 from farthing.traces.origin import origin_of, recorded_system, with_longest
@@ -93,61 +96,104 @@ class Proved:
     """Whether the reference answers, since nothing cheaper is proved."""
     left: str = ""
     """Why nothing answers: nothing is proved, and no reference could answer instead."""
+    exhausted: bool = False
+    """Whether all points of the policy are proved."""
+    points: tuple[IntArray, BoolArray] | None = None
+    """[n, G] what its points cost, in nano-dollars, and which are as the grade asks; None: no
+    points were tested."""
+
+    def among(self, chains: Sequence[Chain]) -> Self:
+        """Return it with the candidates that were proved side by side."""
+        promise = self.certificate.promise.among(chains)
+        certificate = structs.replace(self.certificate, promise=promise)
+        bundle = structs.replace(self.bundle, certificate=certificate)
+        return replace(self, bundle=bundle, certificate=certificate)
 
 
-def prove_cheapest(contenders: Sequence[Contender]) -> tuple[int, Proved, list[str]]:
-    """Prove each contender's promise; return which costs least of those proved, and why.
+def prove_cheapest(contenders: Sequence[Contender]) -> tuple[int, list[Proved], list[str]]:
+    """Prove contenders side by side; return which costs least of those proved, all, and why.
 
     Their shares of delta add up to one at most, so that the promises of all hold together and any
-    may be chosen. With fewer than a hundred proving questions in common they are not ranked, and
-    the one with most questions is taken. Where nothing is proved it is the first, whose reference
-    answers.
+    may be chosen; what one no longer needs passes on to the others (`promises.chains`). Where they
+    have fewer than a hundred proving questions in common they are not ranked, and the one with most
+    questions is taken. Where nothing is proved it is the first, whose reference answers.
 
     Raises:
         ValueError: the shares of delta add up to more.
     """
-    if sum(one.asked.share for one in contenders) > 1:
-        raise ValueError("the contenders' shares of delta add up to more than 1")
-    proofs = [prove_or_fall_back(contender) for contender in contenders]
-    proved = [place for place, proof in enumerate(proofs) if not (proof.falls_back or proof.left)]
-    if len(proved) < 2:
-        best = (proved or [0])[0]
-        return best, proofs[best], []
-    ids = [contenders[place].prove.recorded.ids for place in proved]
+    contenders, proofs = _side_by_side(list(contenders))
+    proved = [place for place, proof in enumerate(proofs) if proof.certificate.promises]
+    place, notes = _cheapest(contenders, proofs, proved) if proved else (0, [])
+    proofs[place] = prove_or_fall_back(contenders[place], proofs[place])
+    return place, proofs, notes
+
+
+def _side_by_side(contenders: list[Contender]) -> tuple[list[Contender], list[Proved]]:
+    """Prove each at its share, and again where more of delta is left to it."""
+    proofs: dict[int, Proved] = {}
+
+    def prove_at(place: int, share: Fraction) -> bool:
+        asked = contenders[place].asked
+        if len(contenders) > 1:
+            contenders[place] = replace(contenders[place], asked=asked.sharing(share))
+        proofs[place] = prove_bundle(contenders[place])
+        return proofs[place].exhausted
+
+    shares = [contender.asked.share for contender in contenders]
+    _, passed = prove_all(shares, prove_at)
+    chains = [
+        Chain(name=contender.name, share=share, passed=done)
+        for contender, share, done in zip(contenders, shares, passed, strict=True)
+    ]
+    return contenders, [proofs[place].among(chains) for place in range(len(contenders))]
+
+
+def _cheapest(
+    contenders: Sequence[Contender], proofs: Sequence[Proved], proved: Sequence[int]
+) -> tuple[int, list[str]]:
+    """Return which of those that are proved costs least on the questions that prove all of them."""
+    if len(proved) == 1:
+        return proved[0], []
+    questions = [counted(contenders[place].asked, contenders[place].prove) for place in proved]
+    ids = [part.recorded.ids for part in questions]
     common = reduce(np.intersect1d, ids)
     names = [" and ".join(contenders[place].prove.recorded.roles) for place in proved]
-    if len(common) < RANKED:
+    same = all(len(those) == len(common) for those in ids)
+    if len(common) < RANKED and not same:
         best = proved[int(np.argmax([len(those) for those in ids]))]
         few = (
             f"{len(proved)} candidates are proved, with {'; with '.join(names)}; they share "
             f"{len(common):,} proving questions, too few to rank them, so the one that is proved "
             "on most questions is taken"
         )
-        return best, proofs[best], [few]
+        return best, [few]
     costs = [_mean_usd(contenders[place], proofs[place].bundle, common) for place in proved]
     each = [
-        f"{contenders[place].name} with {who} ${significant(cost)}"
+        f"{contenders[place].name}{'' if same else f' with {who}'} ${significant(cost)}"
         for place, who, cost in zip(proved, names, costs, strict=True)
     ]
-    best = proved[int(np.argmin(costs))]
     on = f"by their cost on {len(common):,} common questions"
-    return best, proofs[best], [f"proved side by side, {on}: {', '.join(each)}"]
+    return proved[int(np.argmin(costs))], [f"proved side by side, {on}: {', '.join(each)}"]
 
 
 def _mean_usd(contender: Contender, bundle: Bundle, common: NDArray[np.str_]) -> float:
     """Return what a question costs on some of the proving ones, in dollars."""
-    prove = contender.prove
+    prove = counted(contender.asked, contender.prove)
     done = with_escalation(bundle, prove, run_bundle(bundle, prove, stream(bundle.kind, 0)))
     return float(done.cost_nano[np.isin(prove.recorded.ids, common)].mean()) / 1e9
 
 
-def prove_or_fall_back(contender: Contender) -> Proved:
+def prove_or_fall_back(contender: Contender, proof: Proved | None = None) -> Proved:
     """Prove a contender's promise; where nothing is proved, its reference answers for everything.
 
     That needs no proof, and the certificate says so.
+
+    Args:
+        contender: the policy.
+        proof: what came of its proof; None: nobody has tried.
     """
     asked, prove = contender.asked, contender.prove
-    proof = prove_bundle(contender)
+    proof = prove_bundle(contender) if proof is None else proof
     if proof.certificate.promises or asked.stands:
         return proof
     instead = _reference(proof.bundle, proof.certificate, prove)
@@ -197,8 +243,11 @@ def prove_bundle(contender: Contender) -> Proved:
         questions={**bundle.questions, "calibrate": question_hashes(contender.prove.played)},
     )
     kept = structs.replace(kept, value=value_on(kept, proving))
-    outlook = _outlook(certificate, found.tested and found.tested.evidence)
-    return Proved(kept, certificate, outlook)
+    evidence = found.tested and found.tested.evidence
+    exhausted = certificate.promises and evidence is not None and asked.exhausted(evidence)
+    outlook = _outlook(certificate, evidence)
+    points = found.tested.points if found.tested else None
+    return Proved(kept, certificate, outlook, exhausted=exhausted, points=points)
 
 
 def _outlook(certificate: Certificate, evidence: object) -> str:

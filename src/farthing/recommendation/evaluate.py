@@ -27,7 +27,13 @@ from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.promised_grade import read
 from farthing.recommendation.prove import reference_right
 from farthing.recommendation.replayed_candidate import metrics, stream
-from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
+from farthing.recommendation.savings import (
+    SingleModels,
+    chosen_by_these,
+    promised_by,
+    requests_of,
+    savings_of,
+)
 from farthing.recommendation.splits import (
     DEFAULT,
     Split,
@@ -114,7 +120,7 @@ def evaluate(
 
 
 def evaluate_in_memory(
-    bundle: Bundle, test: ReportingQuestions, *, seed: int = 0
+    bundle: Bundle, test: ReportingQuestions, *, seed: int = 0, errors: float | None = None
 ) -> BundleEvaluation:
     """Measure a bundle on test questions that are in memory.
 
@@ -122,12 +128,14 @@ def evaluate_in_memory(
         bundle: a policy with its threshold.
         test: questions that it has not met; where it has, a note says how many.
         seed: of the lots that a policy without a threshold draws.
+        errors: where the same questions proved and chose it: half the width of intervals, in
+            standard errors (`savings.off_by`). Whether the promise was kept is not said then.
     """
     check_graded(test.played)
     rows = np.arange(len(test.played))
     parts, copies = _counted(bundle, Parts(rows[:0], rows[:0], rows), test.recorded.content)
     test = test.take(parts.test)
-    return _evaluated(bundle, [test], seed, parts, copies)
+    return _evaluated(bundle, [test], seed, parts, copies, errors)
 
 
 def evaluate_file(
@@ -229,7 +237,9 @@ def _evaluated(
     seed: int,
     parts: Parts,
     notes: tuple[str, ...],
+    errors: float | None = None,
 ) -> BundleEvaluation:
+    proved = errors is not None
     rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
     wholes, asked = [], []
     meetings = dict.fromkeys(MEETINGS, NO_MARKS)
@@ -245,19 +255,23 @@ def _evaluated(
         ours = question_hashes(batch.played) if bundle.questions else NO_MARKS
         meetings = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in meetings.items()}
     found, whole = ReplayOutcome.joined(outcomes), ReplayOutcome.joined(wholes)
-    overlap = _met({which: len(those) for which, those in meetings.items()}, len(parts.test))
+    met = {which: len(those) for which, those in meetings.items()}
+    overlap = [] if proved else _met(met, len(parts.test))
     alone, promised = SingleModels.joined(singles), promised_by(bundle.certificate)
     clusters = requests_of(bundle.certificate, np.concatenate(asked))
     theirs = np.concatenate(references)
-    right = theirs if len(theirs) else None
+    known = Facts(right=theirs if len(theirs) else None, clusters=clusters)
+    value = savings_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters)
+    if errors is not None:
+        value = chosen_by_these(value, whole, alone, errors)
     return BundleEvaluation(
         bundle,
         metrics(whole) | _answered(bundle, found),
         _intervals(whole, clusters),
         sizes_of(parts),
         (*notes, *overlap),
-        _realised(bundle.certificate, found, Facts(right=right, clusters=clusters), alone.grade),
-        savings_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters),
+        None if proved else _realised(bundle.certificate, found, known, alone.grade),
+        value,
         alone.figures(),
     )
 

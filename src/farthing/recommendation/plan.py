@@ -22,9 +22,9 @@ from farthing.recommendation.played import (
 )
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.savings import held_against
-from farthing.recommendation.splits import FEWEST, FourWaySplit, split_four_ways
+from farthing.recommendation.splits import FEWEST, FourWaySplit, Roles, split_four_ways
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.eligibility import Eligibility, alike
+from farthing.traces.eligibility import Eligibility, alike, draw_weights
 from farthing.traces.grades.overlay import ungraded_questions
 from farthing.traces.pool import is_pool
 
@@ -53,10 +53,24 @@ class Plan:
         """Return the questions that prove what was chosen."""
         return self._as_played(bundle, self.parts.prove, ProvingQuestions)
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether some questions only measure."""
+        return bool(self.parts.report.size)
+
     def reporting(self, bundle: Bundle) -> ReportingQuestions:
-        """Return the questions that only measure; those drawn alike, where some were not."""
-        rows = alike(self.dataset.traces, self.parts.report)
+        """Return the questions that measure: those that prove, where none does nothing else.
+
+        Of questions that were not drawn alike, some that were.
+        """
+        rows = self.parts.report if self.holds_out else self.parts.prove
+        rows = alike(self.dataset.traces, rows)
         return self._as_played(bundle, rows, ReportingQuestions)
+
+    def more_training(self) -> "Plan | None":
+        """Return the plan with as many more questions to train, taken from those that prove."""
+        parts = splits.more_training(self.parts, self.dataset.traces, self.seed)
+        return None if parts is None else replace(self, parts=parts)
 
     def _as_played(self, bundle: Bundle, rows: IntArray, kind: type[Q]) -> Q:
         traces = self.dataset.traces
@@ -64,26 +78,42 @@ class Plan:
         return kind(traces.take(rows), arrays.take(rows))
 
     def sizes(self) -> dict[str, int]:
-        """Return the number of distinct questions in each part."""
+        """Return the number of distinct questions in each part; 0 report where none is held out."""
         traces = self.dataset.traces
         report = alike(traces, self.parts.report)
         return replace(self.parts, report=report).distinct(traces.content)
 
 
-def plans_of(dataset: Dataset, asked: Promise, played: Eligibility, seed: int) -> list[Plan]:
+def plans_of(
+    dataset: Dataset,
+    asked: Promise,
+    played: Eligibility,
+    seed: int,
+    *,
+    holdout: int | None = None,
+) -> list[Plan]:
     """Return a plan for each set of models, all with the same division of the questions.
 
     A set that leaves too few questions for one of the parts is left out.
     """
     sets = played.sets if asked.held_to_reference else played.sets[-1:]
-    parts = split_four_ways(played.of(sets[0]), seed)
+    traces = played.of(sets[0])
+    role = Roles(
+        choose=not proves_side_by_side(asked),
+        measure=asked.every_request or draw_weights(traces) is not None,
+        holdout=holdout,
+    )
+    parts = split_four_ways(traces, seed, role)
     among = [parts.among(some.rows) for some in sets]
     if played.missing == "worst":  # a policy learns from nothing that is unknown
         whole = np.flatnonzero(played.traces.made.all(axis=(1, 2)))
         among = [replace(some, train=np.intersect1d(some.train, whole)) for some in among]
-    enough = [i for i, some in enumerate(among) if min(map(len, vars(some).values())) >= FEWEST]
+    needed = [name for name, rows in vars(parts).items() if rows.size]
+    enough = [
+        i for i, some in enumerate(among) if min(len(vars(some)[k]) for k in needed) >= FEWEST
+    ]
     if not enough:
-        sizes = ", ".join(f"{len(rows):,} to {name}" for name, rows in vars(among[-1]).items())
+        sizes = ", ".join(f"{len(vars(among[-1])[name]):,} to {name}" for name in needed)
         raise TooFewTracesError(
             f"what was asked of every model leaves {sizes}, and {FEWEST} of each are the least; "
             "record more"
@@ -106,7 +136,8 @@ def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) ->
             "agreement or selective"
         )
     named = asked.reference or dataset.reference
-    choose, log = (traces.take(rows) for rows in (parts.choose, who_say(len(traces), parts)))
+    choosing = parts.choose if parts.choose.size else parts.train
+    choose, log = (traces.take(rows) for rows in (choosing, who_say(len(traces), parts)))
     alone = bool(traces.independent.all())
     reference = held_against(asked, named, choose, log, alone=alone)
     asked = asked.beside(reference)
@@ -115,16 +146,26 @@ def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) ->
     return Plan(known, asked, parts, reference, seed, named is None and reference is not None)
 
 
+def proves_side_by_side(asked: Promise) -> bool:
+    """Return whether several candidates are proved at shares of delta, so that none is chosen.
+
+    Coverage holds on average over draws, which choosing by them would break; of a selective promise
+    a method's own candidates share delta.
+    """
+    return asked.held_to_reference and asked.layout == "descending"
+
+
 def who_say(n: int, parts: FourWaySplit) -> IntArray:
     """Return the questions that may say who is paid for: who choose, and who take no part.
 
-    Not those that prove or measure, nor those that train, which may be unlike all others.
+    Not those that prove or measure. Nor those that train, which may be unlike all others, but where
+    there is nobody else.
     """
     idle = np.ones(n, dtype=bool)
     for rows in (parts.train, parts.prove, parts.report):
         idle[rows] = False
     idle[parts.choose] = True
-    return np.flatnonzero(idle)
+    return np.flatnonzero(idle) if idle.any() else parts.train
 
 
 def default(traces: TraceArrays) -> Promise:

@@ -73,6 +73,8 @@ class Questions:
     """How many requests these distinct questions stand for; None: each for itself."""
     done: list[tuple[PlayedPolicy, Replayed]] = field(default_factory=list, repr=False)
     """What policies did on them, so that each plays them once."""
+    once: list[Self] = field(default_factory=list, repr=False)
+    """One of each that ask the same, once somebody has asked for them."""
 
     def replay(self, plays: PlayedPolicy) -> Replayed:
         """Play these questions at every threshold, or return what was played before."""
@@ -88,14 +90,16 @@ class Questions:
         if isinstance(by, SampledGrades):
             by = replace(by, recorded=by.recorded.take(rows), played=by.played.take(rows))
         recorded, played = self.recorded.take(rows), self.played.take(rows)
-        return replace(self, recorded=recorded, played=played, by=by, done=[])
+        return replace(self, recorded=recorded, played=played, by=by, done=[], once=[])
 
     def distinct(self) -> Self:
         """Return one of those that ask the same, which chance draws, whatever its answers."""
-        rows = one_of_each(self.recorded.content)
-        if len(rows) == len(self.recorded):
-            return self
-        return replace(self.take(rows), requests=len(self.recorded))
+        if not self.once:
+            rows = one_of_each(self.recorded.content)
+            if len(rows) == len(self.recorded):
+                return self
+            self.once.append(replace(self.take(rows), requests=len(self.recorded)))
+        return self.once[0]
 
 
 Q = TypeVar("Q", bound=Questions)

@@ -41,7 +41,7 @@ from farthing.recommendation.target_mix import (
     check_comparable,
     check_covariate_shift,
 )
-from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import NO_TEXT, asked_first, check_every_request, one_of_each
 from farthing.traces.eligibility import check_alike, draw_weights
 
@@ -53,6 +53,8 @@ class Tested:
     evidence: Any
     """As the promise takes it."""
     right_at: RightAt
+    points: tuple[IntArray, BoolArray] | None = None
+    """[n, G] what they cost, in nano-dollars, and which answers are as the grade asks."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,9 @@ def _by_points(
     points = operating_points_of(calibrate.replay(plays), row)
     evidence = asked.evidence(tested(points), known)
     made = asked.prove(evidence, **plays.about(calibrate.played))
-    what = Tested(evidence, plays.right_at(row)) if asked.held_to_reference else None
+    what = None
+    if asked.held_to_reference:
+        what = Tested(evidence, plays.right_at(row), (points.cost_nano, points.correct))
     return Proof(made, plays.policy, plays.empty, what)
 
 

@@ -1,11 +1,13 @@
 """Choose the method that keeps a promise for the least money, prove it, and measure it.
 
-Each question does one thing. Some train every method that can win here; others choose among them
-by what each is likely to cost once its promise is proved; others prove the promise of the one that
-was chosen; the last only measure it. So the choice costs the proof nothing, and no figure of the
-chosen method comes from questions that chose it.
+Each question does one thing: it trains, proves or only measures. Training questions say which
+methods are worth a proof; several are proved side by side, each at its share of delta, and the
+cheapest of those proved is taken. Small logs hold nothing back to measure: figures are then of the
+questions that proved, with intervals that allow for the choice. Of coverage and selective promises
+further questions choose the one method that is proved.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +18,21 @@ from farthing.methods.base import Dataset, Progress, Silent
 from farthing.methods.selective.policy import AS_TRAINED
 from farthing.promises.base import Promise
 from farthing.recommendation.certify import Proved, prove_cheapest
+from farthing.recommendation.cross_fit import beside
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate_in_memory
-from farthing.recommendation.plan import Plan, default, plan_of, plans_of, who_say
+from farthing.recommendation.plan import (
+    Plan,
+    default,
+    plan_of,
+    plans_of,
+    proves_side_by_side,
+    who_say,
+)
 from farthing.recommendation.prove import counted
 from farthing.recommendation.record import Recommendation
-from farthing.recommendation.savings import SingleModels, guessed, paid_most
+from farthing.recommendation.savings import SingleModels, guessed, off_by, paid_most
 from farthing.recommendation.splits import FourWaySplit, complete_questions
-from farthing.recommendation.trial import Selection, select
+from farthing.recommendation.trial import Trial, select
 from farthing.recommendation.warnings import unlike
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import check_every_request, n_distinct, note
@@ -31,20 +41,21 @@ from farthing.traces.eligibility import Eligibility, draw_weights, eligible
 from farthing.traces.pool import is_pool
 
 
-def recommend(
+def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
     dataset: Dataset,
     asked: Promise | None = None,
     *,
     reference: str | None = None,
     deadline_s: float | None = None,
+    holdout: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Recommendation:
-    """Choose a method on some questions, prove its promise on others, and measure it on the last.
+    """Train methods on some questions, prove the promise on others, and take the cheapest proved.
 
     Where some questions lack calls, a method is played on those that all models which it may ask,
     and the reference, were asked (`traces.eligibility`). Where chance decided that, each set of
-    models has a method that is chosen and proved on the set's own questions, at its share of delta.
+    models has methods that are proved on the set's own questions, at its share of delta.
 
     Args:
         dataset: the questions.
@@ -53,8 +64,10 @@ def recommend(
             nine tenths.
         reference: the model that is paid for today; None: the promise's, else a guess, which the
             notes say: the one that most was paid for (`value.paid_most`) on the questions that
-            choose and those that take no part, as none that proves or measures may choose it.
+            choose and those that take no part, or else on those that train, as none that proves or
+            measures may choose it.
         deadline_s: what the 95th percentile of a question's latency may be, in seconds.
+        holdout: questions that only measure; None: a tenth, at most 500, of 2,000 and more.
         seed: of the division and of every training.
         progress: is told how many methods were tried.
     """
@@ -69,22 +82,25 @@ def recommend(
     if guess:  # by who was asked and paid for alone
         known = replace(known, reference=paid_most(dataset.traces))
     played = eligible(dataset.traces, known.reference, dataset.missing)
-    plans = plans_of(known, asked, played, seed)
+    plans = plans_of(known, asked, played, seed, holdout=holdout)
     if guess:
         _confirm(plans[0], played.traces)
-    chosen = [select(plan, deadline_s, progress or Silent()) for plan in plans]
-    place, proof, notes = prove_cheapest([selection.contender() for selection in chosen])
+    selections = [select(plan, deadline_s, progress or Silent()) for plan in plans]
+    proved = [(one, *pair) for one in selections for pair in one.contenders()]
+    place, proofs, notes = prove_cheapest([contender for _, _, contender in proved])
+    proof = proofs[place]
     if proof.left:
         raise UnprovedError(f"{proof.certificate.sentence()} {proof.left.capitalize()}.")
-    selection = chosen[place]
+    selection, trial, _ = proved[place]
     bundle = selection.remembered(proof.bundle)
     plan = replace(selection.plan, guessed=selection.plan.guessed or guess)
     outlook = proof.outlook if proof.falls_back else ""
     report = counted(plan.asked, plan.reporting(bundle))
-    found = evaluate_in_memory(bundle, report, seed=seed)
+    errors = None if plan.holds_out else _errors(plan, proofs, report.recorded)
+    found = evaluate_in_memory(bundle, report, seed=seed, errors=errors)
     return Recommendation(
         bundle=structs.replace(bundle, value=found.value),
-        name=_name(selection, proof),
+        name=_name(selection.plan, trial, proof),
         found=found,
         trials=selection.trials,
         skipped=tuple(selection.skipped.items()),
@@ -92,6 +108,8 @@ def recommend(
         reference=plan.reference,
         guessed=plan.guessed,
         sizes=plan.sizes(),
+        held_out=plan.holds_out,
+        curve=selection.curve,
         notes=(
             *filter(None, [_guess(plan), outlook, _late(found, deadline_s)]),
             *filter(None, [doubt(report.recorded), _copies(plan), _unlike(dataset.traces, played)]),
@@ -99,6 +117,14 @@ def recommend(
             *played.notes(),
         ),
     )
+
+
+def _errors(plan: Plan, proofs: Sequence[Proved], recorded: TraceArrays) -> float:
+    """Return how far off figures may be of whichever point these questions chose (`off_by`)."""
+    right, paid = beside(plan.asked, recorded)
+    tested = [proof.points for proof in proofs if proof.points is not None]
+    points = [each for each in tested if len(each[0]) == len(right)]  # of other sets: other ones
+    return off_by(points, (paid, right), np.random.default_rng(plan.seed))
 
 
 def _confirm(plan: Plan, log: TraceArrays) -> None:
@@ -120,15 +146,16 @@ def best_method(
 ) -> str:
     """Return the name of the method that `recommend` would choose, from training questions alone.
 
-    Half of them train every method that can win, the others choose; as many as there are are taken
-    to prove.
+    As many questions as there are are taken to prove. Where some have to choose, half of them do,
+    and the others train.
     """
     dataset = dataset.in_common(proving=False)
     check_costs(dataset.traces)
     together = complete_questions(dataset.traces, "train and choose")
     order = np.random.default_rng(seed).permutation(together.distinct)
-    train, choose = map(together.all_of, np.split(order, [len(order) // 2]))
     asked = default(dataset.traces) if asked is None else asked
+    chosen = 0 if proves_side_by_side(asked) else len(order) - len(order) // 2
+    train, choose = map(together.all_of, np.split(order, [len(order) - chosen]))
     plan = plan_of(dataset, asked, seed, FourWaySplit(train, choose, order, choose))
     return select(plan, None, progress or Silent()).trials[0].name
 
@@ -163,10 +190,10 @@ def _unlike(recorded: TraceArrays, played: Eligibility) -> str | None:
     return unlike(recorded, played.sets[-1].rows)
 
 
-def _name(selection: Selection, proof: Proved) -> str:
+def _name(plan: Plan, trial: Trial, proof: Proved) -> str:
     """Name what answers: of a selective promise that may be another than the method."""
     if proof.falls_back:
-        return f"always-{selection.plan.reference}"
+        return f"always-{plan.reference}"
     candidate = getattr(proof.certificate.promise, "candidate", "")
     named = candidate and not candidate.startswith(AS_TRAINED)
-    return candidate if named else selection.trials[0].name
+    return candidate if named else trial.name

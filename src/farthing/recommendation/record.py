@@ -18,9 +18,10 @@ class Recommendation:
     name: str
     """The chosen method, or `always-REFERENCE`."""
     found: BundleEvaluation
-    """What it did on questions that neither trained, chose nor proved it."""
+    """What it did on questions that neither trained, chose nor proved it; else on those that
+    proved it (`held_out`)."""
     trials: tuple[Trial, ...]
-    """Who was tried, the cheapest expected first; of the questions that chose."""
+    """Who was tried, the cheapest expected first."""
     skipped: tuple[tuple[str, str], ...]
     """Who could not run here, and why."""
     models: dict[str, AnswerFigures | None]
@@ -29,9 +30,14 @@ class Recommendation:
     guessed: bool
     """Whether nobody named the reference, so that it is the model that most was paid for."""
     sizes: dict[str, int]
-    """Distinct questions in each part."""
+    """Distinct questions in each part; 0 report where those that prove do (`held_out`)."""
+    held_out: bool
+    """Whether the figures are of questions that did nothing else."""
     notes: tuple[str, ...]
     """What to doubt."""
+    curve: tuple[tuple[int, float], ...] = ()
+    """What training on more questions brought: how many, and the least cost a question that was
+    expected then, in dollars."""
 
     @property
     def certificate(self) -> Certificate | None:
@@ -50,7 +56,10 @@ class Recommendation:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise came true on the questions that measure; a reference keeps it."""
+        """Whether the promise came true on the questions that measure; a reference keeps it.
+
+        Where those also proved it, nothing says that it did not.
+        """
         return self.found.judged is None or self.found.judged.verdict == "kept"
 
     def to_json(self) -> dict[str, Any]:
@@ -74,11 +83,18 @@ class Recommendation:
             "saved_interval": value.saved_interval,
             "models": {name: each and _in_short(each) for name, each in self.models.items()},
             "candidates": [
-                {"method": one.name, "cost_usd": one.expected_usd, "accuracy": one.accuracy}
+                {
+                    "method": one.name,
+                    "cost_usd": one.expected_usd,
+                    "accuracy": one.accuracy,
+                    "share": float(one.share),
+                }
                 for one in self.trials
             ],
+            "training": [{"questions": n, "cost_usd": cost} for n, cost in self.curve],
             "skipped": dict(self.skipped),
             "questions": self.sizes,
+            "held_out": self.held_out,
             "certificate": certificate.to_json() if certificate else None,
             "notes": list(self.notes),
         }

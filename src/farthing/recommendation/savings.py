@@ -21,6 +21,7 @@ from farthing.promises.certificate import Certificate
 from farthing.promises.figures import accuracy_difference, difference_by_request
 from farthing.promises.statistics.binomial import binomial_interval
 from farthing.promises.statistics.clusters import Clusters, PerRequest, clustered_p_values
+from farthing.promises.statistics.max_t import max_t
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.recommendation.significance import proved_positive, ratio_interval
 from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
@@ -223,6 +224,67 @@ def savings_of(
         one_answer=one_answer,
         grade=singles.grade,
     )
+
+
+def chosen_by_these(
+    value: PolicyValue, found: ReplayOutcome, singles: SingleModels, errors: float
+) -> PolicyValue:
+    """Return the same figures with intervals that allow for these questions' having chosen.
+
+    Args:
+        value: as `savings_of` has it.
+        found: what the policy did.
+        singles: what each role said by itself.
+        errors: half the width of an interval, in standard errors (`off_by`).
+    """
+    if value.theirs is None or value.reference is None:
+        return value
+    place = singles.roles.index(value.reference)
+    theirs, right = singles.cost_nano[:, place], singles.right[:, place]
+    intervals = {}
+    if value.gained is not None:
+        gains = _gains(found.best_correct, right)
+        intervals["gained_interval"] = _within(gains, value.gained, errors)
+    if value.saved is not None:
+        saved = _ratios(found.cost_nano, theirs)
+        intervals["saved_interval"] = _within(saved, value.saved, errors)
+    return structs.replace(value, part="calibrate", **intervals)
+
+
+def off_by(
+    points: Sequence[tuple[IntArray, BoolArray]],
+    theirs: tuple[IntArray, BoolArray],
+    rng: np.random.Generator,
+) -> float:
+    """Return how many standard errors the savings and gains of points are off at most, with 95 %.
+
+    Args:
+        points: what each costs, in nano-dollars, and whether it is right, [n, G] both.
+        theirs: the same of the reference, [n].
+        rng: of the bootstrap.
+    """
+    cost, right = theirs[0][:, None], theirs[1][:, None]
+    pieces = [_ratios(spent, cost) for spent, _ in points] if cost.any() else []
+    return max_t([*pieces, *(_gains(ours, right) for _, ours in points)], LEVEL, rng)
+
+
+def _ratios(ours: IntArray, theirs: IntArray) -> FloatArray:
+    """Return what each question adds to the ratio of costs, less that ratio."""
+    ratio = ours.sum(axis=0) / theirs.sum(axis=0)
+    added: FloatArray = (ours - ratio * theirs) / theirs.mean(axis=0)
+    return added
+
+
+def _gains(ours: BoolArray, theirs: BoolArray) -> FloatArray:
+    """Return what each question adds to the difference in accuracy, less that difference."""
+    gain = ours.astype(np.float64) - theirs
+    added: FloatArray = gain - gain.mean(axis=0)
+    return added
+
+
+def _within(added: FloatArray, mean: float, errors: float) -> tuple[float, float]:
+    reach = errors * float(added.std(ddof=1)) / np.sqrt(len(added))
+    return mean - reach, mean + reach
 
 
 def _of_draws(values: IntArray, clusters: Clusters | None) -> IntArray | FloatArray:

@@ -1,7 +1,7 @@
 """What each question does: in a recommendation, and at each step of work on one bundle."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +10,24 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
 from farthing.promises.base import Promise
-from farthing.traces.arrays import NO_ANSWER, SPLITS, BoolArray, IntArray, TraceArrays
+from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SPLITS, BoolArray, IntArray, TraceArrays
 from farthing.traces.copies import Content, CopyGroups, agreed_marks, n_distinct
 from farthing.traces.origin import as_asked, roles_asked
 from farthing.traces.pool import is_pool
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 
 TRAIN, MOST_TRAIN = 0.3, 300
-"""Share of the questions that train, and the most of them: learning curves are flat from there."""
+"""Share of the questions that train at first, and the most of them."""
 REPORT, MOST_REPORT = 0.2, 500
-"""Share of the others that only measure, and the most of them."""
+"""Share of the others that only measure, where some have to choose, and the most of them."""
 CHOOSE, MOST_CHOOSE = 0.3, 400
-"""Share of the rest that chooses; what is left proves."""
+"""Share of the rest that chooses, where some have to; what is left proves."""
+MANY, HELD_OUT = 2_000, 0.1
+"""Where none has to choose: questions from which a share only measures, at most `MOST_REPORT`;
+with fewer, figures are of questions that also proved."""
+MORE_TRAIN, MOST_OF_ALL = 0.3, 1_500
+"""Share of the questions outside training that may train as well where there are `MANY` of them,
+and the most that train in all."""
 LEAST = 40
 """Questions below which nothing can be recommended."""
 FEWEST = 5
@@ -49,12 +55,30 @@ class FourWaySplit:
         return FourWaySplit(*(np.intersect1d(part, rows) for part in vars(self).values()))
 
 
-def split_four_ways(traces: TraceArrays, seed: int) -> FourWaySplit:
+@dataclass(frozen=True)
+class Roles:
+    """What some questions have to do beside training and proving."""
+
+    choose: bool = True
+    """Whether some choose among methods. A proof of several candidates needs none."""
+    measure: bool = True
+    """Whether some only measure whatever their number, as intervals of those that prove are not
+    known; where some choose, some measure."""
+    holdout: int | None = None
+    """How many distinct questions only measure; None: a share of them."""
+
+
+def split_four_ways(traces: TraceArrays, seed: int, roles: Roles = Roles()) -> FourWaySplit:
     """Decide what each complete question does.
 
     Questions that the file marks to train do nothing else, as they may be unlike the others. Where
     it marks all three parts, those to calibrate choose and prove, those to test measure, and what
     it does not mark does nothing. Copies of one question do the same; sizes are of distinct ones.
+
+    Args:
+        traces: the questions.
+        seed: of the division.
+        roles: what some have to do beside training and proving.
     """
     together = complete_questions(traces, "train, choose, prove and measure")
     order = np.random.default_rng(seed).permutation(together.distinct)
@@ -64,20 +88,55 @@ def split_four_ways(traces: TraceArrays, seed: int) -> FourWaySplit:
     rest = order[split != 0]
     if not train.size:
         train, rest = np.split(order, [min(int(TRAIN * len(order)), MOST_TRAIN)])
-    if all(part.size for part in own):
+    if all(part.size for part in own) and roles.holdout is None:
         _, rest, report = own
     else:
-        report, rest = np.split(rest, [_share(rest, REPORT, MOST_REPORT)])
-    choose, prove = np.split(rest, [_share(rest, CHOOSE, MOST_CHOOSE)])
+        report, rest = np.split(rest, [_measuring(len(order), rest, roles)])
+    chosen = _share(rest, CHOOSE, MOST_CHOOSE) if roles.choose else 0
+    choose, prove = np.split(rest, [chosen])
     found = FourWaySplit(*(together.all_of(part) for part in (train, choose, prove, report)))
     distinct = found.distinct(traces.content)
-    if min(distinct.values()) < FEWEST:
-        sizes = ", ".join(f"{size:,} to {name}" for name, size in distinct.items())
+    needed = {name for name, size in distinct.items() if size} | {"train", "prove"}
+    if min(distinct[name] for name in needed) < FEWEST:
+        sizes = ", ".join(f"{distinct[name]:,} to {name}" for name in distinct if name in needed)
         raise TooFewTracesError(
             f"what the file marks leaves {sizes}, and {FEWEST} of each are the least; mark fewer "
             "or record more"
         )
     return found
+
+
+def _measuring(n: int, rest: IntArray, roles: Roles) -> int:
+    """Return how many of the questions outside training only measure, of n in all."""
+    holdout = roles.holdout
+    if holdout is not None:
+        if holdout and not FEWEST <= holdout <= len(rest) - FEWEST:
+            raise InputError(
+                f"{holdout:,} questions are to be held out of {len(rest):,} that do not train; "
+                f"hold out 0, or from {FEWEST} to {max(len(rest) - FEWEST, FEWEST):,}"
+            )
+        return holdout
+    if roles.choose or (roles.measure and n < MANY):
+        return _share(rest, REPORT, MOST_REPORT)
+    return min(int(HELD_OUT * n), MOST_REPORT) if n >= MANY else 0
+
+
+def more_training(parts: FourWaySplit, traces: TraceArrays, seed: int) -> FourWaySplit | None:
+    """Let as many proving questions train as do already; None where no more may.
+
+    What the file marks to calibrate goes on proving. Copies of one question move together.
+    """
+    marks = agreed_marks(traces.split, traces.content)
+    free = CopyGroups.of(traces.content, parts.prove[marks[parts.prove] == NO_SPLIT])
+    trained, proving = (n_distinct(traces.content[rows]) for rows in (parts.train, parts.prove))
+    most = min(MOST_OF_ALL, MOST_TRAIN + int(MORE_TRAIN * (trained + proving - MOST_TRAIN)))
+    more = min(trained, most - trained, len(free.distinct))
+    if trained + proving - MOST_TRAIN < MANY or more < FEWEST:
+        return None
+    moved = np.random.default_rng([seed, trained]).permutation(free.distinct)[:more]
+    rows = free.all_of(moved)
+    train, prove = np.union1d(parts.train, rows), np.setdiff1d(parts.prove, rows)
+    return replace(parts, train=train, prove=prove)
 
 
 def _share(rows: IntArray, share: float, most: int) -> int:

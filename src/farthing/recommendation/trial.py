@@ -1,20 +1,24 @@
-"""Which method to prove: what each is likely to cost once its promise is proved.
+"""Which methods to prove: what each is likely to cost once its promise is proved.
 
-Methods are trained on some questions and tried on others, which prove nothing.
+Of parity and agreement several are proved side by side, each at a share of delta. Training
+questions alone say which, at which points and shares (`cross_fit`), so that all others can prove.
+Of any other promise one method is proved; questions that prove nothing choose it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.errors import FarthingError, InputError
-from farthing.methods.base import Progress, Silent
+from farthing.methods.base import Fitted, Progress, Silent
+from farthing.methods.pool import RehearsingLearner
 from farthing.process.replay import ReplayOutcome
-from farthing.promises.statistics.expected_cost import Allowed
+from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.recommendation import pipeline
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.bundle_run import run_bundle
@@ -24,17 +28,23 @@ from farthing.recommendation.candidates import (
     with_reference_model,
 )
 from farthing.recommendation.certify import Contender, Serving
+from farthing.recommendation.cross_fit import beside, rehearsed, thresholds_of
 from farthing.recommendation.parallel import fit
-from farthing.recommendation.plan import Plan
-from farthing.recommendation.played import ChoosingQuestions, PlayedPolicy
+from farthing.recommendation.plan import Plan, proves_side_by_side
+from farthing.recommendation.played import ChoosingQuestions, PlayedPolicy, Questions
 from farthing.recommendation.prove import prove
 from farthing.recommendation.replayed_candidate import stream
-from farthing.recommendation.start_point import Beginning, beginning
-from farthing.traces.arrays import FloatArray
-from farthing.traces.copies import n_distinct
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.fingerprint import question_hashes
 
 NOBODY = "no method that could win can run on these questions"
+OWN_SHARES, OTHER_SHARES = (Fraction(2, 5), Fraction(1, 5)), (Fraction(1, 4), Fraction(3, 20))
+"""Of delta, for the likeliest of the policies that their learner rehearses itself, and of all
+others: what most is expected of has most, and what is simple has something."""
+ENOUGH = 100
+"""Proving questions that each further candidate takes: fewer prove nothing at a share of delta."""
+WORSE = 0.03
+"""More questions go on to train until that raises the expected cost by more than this share."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,10 @@ class Trial:
     """95th percentile of that point, in seconds, where it was recorded."""
     row: FloatArray | None
     """The thresholds to prove, from the last one on to the first; None: the proof lays them out."""
+    share: Fraction = Fraction(0)
+    """Of delta; 0: it is not proved."""
+    rehearses: bool = False
+    """Whether its learner tried several policies, of which this is one."""
 
 
 @dataclass(frozen=True)
@@ -63,23 +77,30 @@ class Selection:
     """The cheapest expected first; at least one."""
     skipped: dict[str, str]
     """Who could not run, and why."""
+    curve: tuple[tuple[int, float], ...] = ()
+    """What training on more questions brought: how many, and the least cost expected then."""
 
-    def contender(self) -> Contender:
-        """Return the one that is likely to cost least, for its proof."""
-        plan, best = self.plan, self.trials[0]
-        dataset = plan.dataset
+    def contenders(self) -> list[tuple[Trial, Contender]]:
+        """Return who is proved, each at its share of delta, the largest first."""
+        proved = sorted((t for t in self.trials if t.share), key=lambda trial: -trial.share)
+        return [(trial, self._contender(trial)) for trial in proved]
+
+    def _contender(self, trial: Trial) -> Contender:
+        plan, dataset = self.plan, self.plan.dataset
         return Contender(
-            best.bundle,
-            plan.asked,
-            plan.training(best.bundle),
-            plan.proving(best.bundle),
+            trial.bundle,
+            plan.asked.sharing(plan.asked.share * trial.share),
+            plan.training(trial.bundle),
+            plan.proving(trial.bundle),
             Serving(None, dataset.system, dataset.asked_of, made_up=dataset.generator is not None),
-            best.row,
-            best.name,
+            trial.row,
+            trial.name,
         )
 
     def remembered(self, bundle: Bundle) -> Bundle:
-        """Return what was proved with the marks of the questions that chose it."""
+        """Return what was proved with the marks of the questions that chose it, if any did."""
+        if not self.plan.parts.choose.size:
+            return bundle
         chose = question_hashes(self.plan.choosing(self.trials[0].bundle).played)
         return structs.replace(bundle, questions={**bundle.questions, "choose": chose})
 
@@ -87,29 +108,90 @@ class Selection:
 def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selection:
     """Train and try every method that can win here.
 
+    Of a large log more questions train while that is likely to pay. Training questions say whether
+    it does, by what the learners that try several policies themselves expect; whatever has trained
+    proves nothing, so that the last ones that were added train as well.
+
     Raises:
         InputError: none of them can run, or none in time.
     """
+    candidates = _candidates(plan)
+    own = [one for one in candidates if _rehearses(one)]
+    curve: list[tuple[int, float]] = []
+    if own and proves_side_by_side(plan.asked):
+        plan, curve = _with_more_training(plan, own)
     trials: list[Trial] = []
     skipped: dict[str, str] = {}
-    candidates = _candidates(plan)
     for done, candidate in enumerate(candidates, start=1):
         try:
-            trial = estimate_trial(plan, candidate.name, train_candidate(plan, candidate))
+            found = list(trials_of(plan, candidate))
         except FarthingError as problem:
             skipped[candidate.name] = str(problem)
         else:
-            seconds = trial.latency_s
-            if deadline_s is not None and (seconds is None or seconds > deadline_s):
-                skipped[candidate.name] = _too_slow(seconds, deadline_s)
-            else:
-                trials.append(trial)
+            slow = [trial.latency_s for trial in found if _late(trial, deadline_s)]
+            if deadline_s is not None and len(slow) == len(found):
+                skipped[candidate.name] = _too_slow(slow[0], deadline_s)
+            trials += [trial for trial in found if not _late(trial, deadline_s)]
         progress.update(done, len(candidates), {})
     if not trials:
         raise InputError(_nobody(skipped))
     # Equal costs are added up in different orders, which processors round differently.
     trials.sort(key=lambda trial: (float(f"{trial.expected_usd:.9g}"), trial.name))
-    return Selection(plan, tuple(trials), skipped)
+    return Selection(plan, tuple(_shared(plan, trials)), skipped, tuple(curve))
+
+
+def _rehearses(candidate: Candidate) -> bool:
+    learner: Any = candidate.learner
+    return isinstance(learner, RehearsingLearner)
+
+
+def _with_more_training(
+    plan: Plan, own: Sequence[Candidate]
+) -> tuple[Plan, list[tuple[int, float]]]:
+    """Let more questions train until that raises the expected cost, or no more may.
+
+    Returns:
+        The plan, and how many trained each time with the least cost expected then.
+    """
+    curve: list[tuple[int, float]] = []
+    larger: Plan | None = plan
+    while larger is not None:
+        plan = larger
+        try:
+            tried = [trial.expected_usd for one in own for trial in trials_of(plan, one)]
+        except FarthingError:  # which says why when all are tried
+            break
+        curve.append((plan.sizes()["train"], min(tried)))
+        if len(curve) > 1 and curve[-1][1] > curve[-2][1] * (1 + WORSE):
+            break
+        larger = plan.more_training()
+    return plan, curve
+
+
+def _late(trial: Trial, deadline_s: float | None) -> bool:
+    seconds = trial.latency_s
+    return deadline_s is not None and (seconds is None or seconds > deadline_s)
+
+
+def _shared(plan: Plan, trials: Sequence[Trial]) -> list[Trial]:
+    """Give the likeliest of two kinds their shares of delta, as many as proving questions allow.
+
+    Args:
+        plan: what they are tried for.
+        trials: the cheapest expected first.
+    """
+    if not proves_side_by_side(plan.asked):
+        return [replace(trials[0], share=Fraction(1)), *trials[1:]]
+    own = [place for place, trial in enumerate(trials) if trial.rehearses]
+    others = [place for place, trial in enumerate(trials) if not trial.rehearses]
+    shares = [*zip(own, OWN_SHARES, strict=False), *zip(others, OTHER_SHARES, strict=False)]
+    most = max(1, plan.sizes()["prove"] // ENOUGH)
+    given = dict(sorted(shares, key=lambda pair: -pair[1])[:most])
+    whole = sum(given.values())
+    return [
+        replace(trial, share=given.get(place, Fraction(0)) / whole)
+        for place, trial in enumerate(trials)
+    ]
 
 
 def _candidates(plan: Plan) -> list[Candidate]:
@@ -120,65 +202,83 @@ def _candidates(plan: Plan) -> list[Candidate]:
     return [with_reference_model(candidate, plan.reference) for candidate in found]
 
 
+def trials_of(plan: Plan, candidate: Candidate) -> Iterator[Trial]:
+    """Train a method, and yield what it is likely to come to; a learner may try several policies.
+
+    Of parity and agreement training questions say so, cross-fitted; of any other promise the proof
+    is run on questions that choose.
+    """
+    learner: Any = candidate.learner
+    if not proves_side_by_side(plan.asked):
+        yield _expected_by_proof(plan, candidate.name, train_candidate(plan, candidate))
+    elif isinstance(learner, RehearsingLearner):
+        told = {"margin": float(plan.asked.margin), "proving": plan.sizes()["prove"]}
+        own: RehearsingLearner = replace(learner, **told)  # type: ignore[type-var]
+        for policy in own.rehearse(_training_traces(plan, candidate), plan.seed):
+            bundle = _bundle(plan, candidate, Fitted(policy.policy))
+            yield replace(_expected(plan, candidate, bundle, policy.figures), rehearses=True)
+    else:
+        bundle = train_candidate(plan, candidate)
+        yield _expected(plan, candidate, bundle, _rehearsed(plan, candidate, bundle))
+
+
 def train_candidate(plan: Plan, candidate: Candidate) -> Bundle:
     """Train a method on the questions that train."""
-    learner = candidate.learner
-    if learner is None:
+    return _bundle(plan, candidate, _fitted(plan, candidate, _training_traces(plan, candidate)))
+
+
+def _fitted(plan: Plan, candidate: Candidate, questions: TraceArrays) -> Fitted:
+    if candidate.learner is None:
         raise InputError(candidate.note)
-    questions = plan.dataset.arranged(candidate.method.space).take(plan.parts.train)
-    fitted = fit(learner, questions, plan.asked.alpha, plan.seed, Silent())
+    return fit(candidate.learner, questions, plan.asked.alpha, plan.seed, Silent())
+
+
+def _training_traces(plan: Plan, candidate: Candidate) -> TraceArrays:
+    return plan.dataset.arranged(candidate.method.space).take(plan.parts.train)
+
+
+def _bundle(plan: Plan, candidate: Candidate, fitted: Fitted) -> Bundle:
     recorded = plan.dataset.traces.take(plan.parts.train)
+    questions = _training_traces(plan, candidate)
     return pipeline.bundle_of(candidate, fitted, questions, plan.dataset, recorded)
 
 
-def estimate_trial(plan: Plan, name: str, bundle: Bundle) -> Trial:
-    """Estimate what a trained method will cost where it keeps the promise.
+def _rehearsed(plan: Plan, candidate: Candidate, bundle: Bundle) -> CrossFitted:
+    """Return what a method comes to on its training questions, fitted without each."""
+    train = plan.training(bundle)
+    thresholds = thresholds_of(PlayedPolicy(bundle.policy, bundle.empty), train)
 
-    Of parity and agreement the proof is run on questions that are drawn from those that choose; of
-    any other promise, on these themselves.
-    """
-    choose = plan.choosing(bundle).distinct()
-    if plan.asked.layout == "descending":
-        return _expected_cost_by_losses(plan, name, bundle, choose)
-    return _expected_cost_by_proof(plan, name, bundle, choose)
+    def on(rows: IntArray) -> PlayedPolicy:
+        some = _fitted(plan, candidate, train.played.take(rows))
+        return PlayedPolicy(some.policy, bundle.empty)
+
+    return rehearsed(on, thresholds, train, plan.asked, plan.seed)
 
 
-def _expected_cost_by_losses(
-    plan: Plan, name: str, bundle: Bundle, choose: ChoosingQuestions
-) -> Trial:
-    asked = plan.asked
-    n = n_distinct(plan.dataset.traces.content[plan.parts.prove])
-    plays = PlayedPolicy(bundle.policy, bundle.empty)
-    found = beginning(asked, plays, choose, plan.reference or "", n, plan.seed)
-    point = _expected_point(found, partial(_proves, asked.allows(n), n))
-    kappa = float(found.points.values[point])
+def _expected(plan: Plan, candidate: Candidate, bundle: Bundle, figures: CrossFitted) -> Trial:
+    """Lay a method's points out for its proof, and say what that is likely to come to."""
+    asked, train, n = plan.asked, plan.training(bundle), plan.sizes()["prove"]
+    thresholds = thresholds_of(PlayedPolicy(bundle.policy, bundle.empty), train)
+    right, paid = beside(asked, train.recorded)
+    free = asked.must_gain or not train.recorded.independent.all()  # then a point may cost more
+    useful = np.ones_like(figures.cost, dtype=bool) if free else figures.cost < 1
+    margin = float(asked.margin)
+    start = figures.start(margin, useful, n)
+    point = figures.likely_point(start, margin, n)
+    kept = structs.replace(bundle, kappa=float(thresholds[point]))
     return Trial(
-        name=name,
+        name=candidate.name,
         bundle=bundle,
-        expected_usd=float(found.expected_usd.min()),
-        accuracy=float(found.points.correct[:, point].mean()),
-        latency_s=_slow(structs.replace(bundle, kappa=kappa), choose),
-        row=found.row,
+        expected_usd=figures.score(margin, n) * float(paid.mean()) / 1e9,
+        accuracy=float(right.mean() - figures.lost[point] + figures.won[point]),
+        latency_s=_slow(kept, train),
+        row=thresholds[: start + 1],
     )
 
 
-def _proves(allowed: Allowed, n: int, lost: float, won: float) -> bool:
-    return bool(round(lost * n) <= allowed(round(won * n)))
-
-
-def _expected_point(found: Beginning, proves: Callable[[float, float], bool]) -> int:
-    """Return the point that testing from the start down chooses if new questions are like these."""
-    cost, best = found.points.cost_nano.sum(axis=0), found.start
-    for point in range(found.start, -1, -1):
-        if not proves(float(found.lost[:, point].mean()), float(found.won[:, point].mean())):
-            break
-        best = point if cost[point] < cost[best] else best
-    return best
-
-
-def _expected_cost_by_proof(
-    plan: Plan, name: str, bundle: Bundle, choose: ChoosingQuestions
-) -> Trial:
+def _expected_by_proof(plan: Plan, name: str, bundle: Bundle) -> Trial:
+    """Run the proof on questions that choose, and say what it came to."""
+    choose = plan.choosing(bundle).distinct()
     found = prove(plan.asked, bundle, plan.training(bundle), choose.rehearsing(), None)
     kept = structs.replace(
         bundle,
@@ -213,8 +313,8 @@ def _answering_all(plan: Plan, choose: ChoosingQuestions, done: ReplayOutcome) -
     return spent + float(np.where(withheld, choose.recorded.cost_nano[:, 0, place], 0).mean())
 
 
-def _slow(bundle: Bundle, choose: ChoosingQuestions) -> float | None:
-    seconds = run_bundle(bundle, choose, stream(bundle.kind, 0)).latency_s
+def _slow(bundle: Bundle, part: Questions) -> float | None:
+    seconds = run_bundle(bundle, part, stream(bundle.kind, 0)).latency_s
     known = np.zeros(0) if seconds is None else seconds[~np.isnan(seconds)]
     return float(np.quantile(known, 0.95)) if known.size else None
 

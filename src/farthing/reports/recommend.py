@@ -81,19 +81,35 @@ def _lines(found: Recommendation) -> Iterator[str]:
         yield f"In plain words: {certificate.plain_language()}"
     if judged is not None:
         yield judged.sentence()
-    n = found.sizes
-    yield (
-        f"{n['train']:,} questions trained, {n['choose']:,} chose, {n['prove']:,} proved; these "
-        f"figures are of {n['report']:,} others."
-    )
+    yield _who_did_what(found)
+    if len(found.curve) > 1:
+        bought = ", ".join(f"{n:,} ${significant(cost)}" for n, cost in found.curve)
+        yield f"What more training bought, by the cost a question that was expected then: {bought}."
     tried = ", ".join(
         f"{trial.name} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
     )
     more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
     yield f"Tried, by what a question is expected to cost once it is proved: {tried}{more}."
+    proved = [trial for trial in found.trials if trial.share]
+    if len(proved) > 1:
+        shares = ", ".join(f"{trial.name} {float(trial.share):.2f}" for trial in proved)
+        yield f"Proved side by side, by their shares of delta: {shares}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
     yield from (f"Note: {note.rstrip('.')}." for note in found.notes)
+
+
+def _who_did_what(found: Recommendation) -> str:
+    """Say how many questions trained, chose and proved, and which of them the figures are of."""
+    n = found.sizes
+    chose = f"{n['choose']:,} chose, " if n["choose"] else ""
+    did = f"{n['train']:,} questions trained, {chose}{n['prove']:,} proved"
+    if found.held_out:
+        return f"{did}; these figures are of {n['report']:,} others."
+    return (
+        f"{did}; these figures are of those that proved, and their intervals allow "
+        "for the choice among all points that were tested (by a bootstrap, so approximately)."
+    )
 
 
 def _of_traffic(found: Recommendation, traffic: OfTraffic | None) -> Iterator[str]:

@@ -7,7 +7,14 @@ from typing import Any, ClassVar, Self, Unpack
 
 from farthing.errors import InputError
 from farthing.promises import wording
-from farthing.promises.agreeing import Agreeing, Judged, JudgeShare, agreement_point, levels_left
+from farthing.promises.agreeing import (
+    Agreeing,
+    Judged,
+    JudgeShare,
+    agreement_p_values,
+    agreement_point,
+    levels_left,
+)
 from farthing.promises.base import Per
 from farthing.promises.beside_reference import (
     COUNTED,
@@ -20,6 +27,7 @@ from farthing.promises.beside_reference import (
     shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate
+from farthing.promises.chains import Chain
 from farthing.promises.figures import Figure, share_of
 from farthing.promises.levels import Level, exact_level, exact_text, level_of
 from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
@@ -181,6 +189,14 @@ class Agreement(BesideReference):
         delta = exact_level(self.delta) * self.share
         return agreement_allows(n, float(exact_level(self.epsilon)), float(delta))
 
+    def exhausted(self, evidence: Agreeing) -> bool:
+        """Return whether all points are proved."""
+        levels = (exact_level(self.epsilon), exact_level(self.delta) * self.share)
+        left = levels_left(evidence, *levels, self.judge)[1]
+        if left is None:
+            return False
+        return bool((agreement_p_values(evidence, left[0]) <= float(left[1])).all())
+
     def goal(self) -> Goal:
         """Return how it is shown."""
         other, level = decimal(exact_level(self.epsilon)), percent(self.level)
@@ -235,6 +251,8 @@ class AgreementPromise(
     all of it, or shares differ."""
     delta_share: Fraction | None = None
     """Of delta, where several were proved side by side at shares that differ."""
+    chains: tuple[Chain, ...] = ()
+    """All candidates that were proved side by side; none where one has all of delta."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
 
@@ -252,9 +270,7 @@ class AgreementPromise(
             f"the answer of {chosen} is the one that {self.reference} would have given, with "
             f"probability at least {level}."
         )
-        said = wording.confident(self.delta, of, claim) + wording.side_by_side(
-            self.shared_by, self.delta_share
-        )
+        said = wording.confident(self.delta, of, claim) + self.side_by_side()
         if self.per_request is not None:
             said = f"{said} {self.per_request.sentence(of.requests)}"
         return self._and_whose(said)

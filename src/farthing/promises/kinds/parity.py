@@ -22,6 +22,7 @@ from farthing.promises.beside_reference import (
     shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray
+from farthing.promises.chains import Chain
 from farthing.promises.figures import Figure, accuracy_difference, difference_by_request
 from farthing.promises.levels import (
     Level,
@@ -103,11 +104,6 @@ class Parity(BesideReference):
         return cls(**known(given, "reference", "epsilon", "delta", "per"))
 
     @property
-    def margin(self) -> Margin:
-        """How much accuracy may be lost, exactly."""
-        return exact_margin(self.epsilon)
-
-    @property
     def may_cost_more(self) -> bool:
         """Whether accuracy must rise by something."""
         return self.margin < 0
@@ -157,9 +153,14 @@ class Parity(BesideReference):
         """Return how many losses prove parity on n questions, by the number of wins."""
         return parity_allows(n, float(self.margin), float(exact_level(self.delta) * self.share))
 
+    def exhausted(self, evidence: Paired) -> bool:
+        """Return whether all points are proved."""
+        level = float(exact_level(self.delta, "delta") * self.share)
+        return bool((parity_p_values(evidence, self.epsilon) <= level).all())
+
     def testing(self, evidence: Paired) -> SequenceTest:
         """Return how it was tested: from the dearest point down."""
-        delta = float(exact_level(self.delta, "delta"))
+        delta = float(exact_level(self.delta, "delta") * self.share)
         failing = first_failure(parity_p_values(evidence, self.epsilon), delta)
         loss = evidence.reference[:, None].astype(np.float64) - evidence.correct
         return SequenceTest(
@@ -234,6 +235,8 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
     all of it, or shares differ."""
     delta_share: Fraction | None = None
     """Of delta, where several were proved side by side at shares that differ."""
+    chains: tuple[Chain, ...] = ()
+    """All candidates that were proved side by side; none where one has all of delta."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
 
@@ -247,9 +250,7 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
             return wording.unproved(self.delta, of, claim)
         chosen = wording.chosen(self.point, self.points)
         claim = f"the accuracy of {chosen} is above {self._goal}."
-        said = wording.confident(self.delta, of, claim) + wording.side_by_side(
-            self.shared_by, self.delta_share
-        )
+        said = wording.confident(self.delta, of, claim) + self.side_by_side()
         if self.per_request is not None:
             said = f"{said} {self.per_request.sentence(of.requests)}"
         return said if self.sample is None else f"{said} {self.sample.sentence()}"
