@@ -124,8 +124,14 @@ class BesideReferencePayload(Payload):
     if TYPE_CHECKING:
         reference: str | None
         shared_by: int | None
+        delta: Fraction
         delta_share: Fraction | None
         chains: tuple[Chain, ...]
+
+    @property
+    def own_delta(self) -> Fraction:
+        """What of delta it was proved at, where several were proved side by side."""
+        return self.delta * (self.delta_share or Fraction(1, self.shared_by or 1))
 
     @property
     def held_to(self) -> str | None:
@@ -136,7 +142,7 @@ class BesideReferencePayload(Payload):
         """Return it with the candidates that were proved side by side."""
         if len(chains) < 2:
             return self
-        share = self.delta_share or Fraction(1, self.shared_by or 1)
+        share = self.own_delta / self.delta
         return structs.replace(  # type: ignore[type-var]
             self, chains=tuple(chains), shared_by=None, delta_share=share
         )

@@ -283,7 +283,7 @@ def _gains(ours: BoolArray, theirs: BoolArray) -> FloatArray:
 
 
 def _within(added: FloatArray, mean: float, errors: float) -> tuple[float, float]:
-    reach = errors * float(added.std(ddof=1)) / np.sqrt(len(added))
+    reach = float(errors * added.std(ddof=1) / np.sqrt(len(added)))
     return mean - reach, mean + reach
 
 

@@ -66,6 +66,13 @@ class Trial:
     """Of delta; 0: it is not proved."""
     rehearses: bool = False
     """Whether its learner tried several policies, of which this is one."""
+    rank: int = 0
+    """Which of them, from the best."""
+
+    @property
+    def label(self) -> str:
+        """What tells it from others of the same method."""
+        return f"{self.name} ({self.rank + 1})" if self.rank else self.name
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class Selection:
             plan.proving(trial.bundle),
             Serving(None, dataset.system, dataset.asked_of, made_up=dataset.generator is not None),
             trial.row,
-            trial.name,
+            trial.label,
         )
 
     def remembered(self, bundle: Bundle) -> Bundle:
@@ -214,9 +221,10 @@ def trials_of(plan: Plan, candidate: Candidate) -> Iterator[Trial]:
     elif isinstance(learner, RehearsingLearner):
         told = {"margin": float(plan.asked.margin), "proving": plan.sizes()["prove"]}
         own: RehearsingLearner = replace(learner, **told)  # type: ignore[type-var]
-        for policy in own.rehearse(_training_traces(plan, candidate), plan.seed):
+        for rank, policy in enumerate(own.rehearse(_training_traces(plan, candidate), plan.seed)):
             bundle = _bundle(plan, candidate, Fitted(policy.policy))
-            yield replace(_expected(plan, candidate, bundle, policy.figures), rehearses=True)
+            trial = _expected(plan, candidate, bundle, policy.figures)
+            yield replace(trial, rank=rank, rehearses=True)
     else:
         bundle = train_candidate(plan, candidate)
         yield _expected(plan, candidate, bundle, _rehearsed(plan, candidate, bundle))

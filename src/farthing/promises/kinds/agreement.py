@@ -334,9 +334,9 @@ class AgreementPromise(
         """Say how many questions, or which epsilon, would probably do."""
 
         def proved(some: Agreeing) -> int | None:
-            return None if self.judge else agreement_point(some, self.epsilon, self.delta)
+            return None if self.judge else agreement_point(some, self.epsilon, self.own_delta)
 
-        levels = self.epsilon, self.delta
+        levels = self.epsilon, self.own_delta
         return forecast_beside(evidence, proved, Wrong.of_agreement, levels, of.n)
 
 

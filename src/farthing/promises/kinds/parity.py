@@ -243,10 +243,11 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         if self.point is None:
-            claim = (
-                f"any cheaper operating point is {self._near}, so "
-                f"{self._whose} answers, which is always valid."
+            then = (
+                "which is always valid" if self.epsilon >= 0 else "and that gain is not to be had"
             )
+            which = "any cheaper operating point" if self.epsilon >= 0 else "any operating point"
+            claim = f"{which} is {self._near}, so {self._whose} answers, {then}."
             return wording.unproved(self.delta, of, claim)
         chosen = wording.chosen(self.point, self.points)
         claim = f"the accuracy of {chosen} is above {self._goal}."
@@ -257,6 +258,8 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a hundred questions."""
+        if not self.promises and self.epsilon < 0:
+            return "Nothing is known to be so much better than the reference, so that one answers."
         if not self.promises:
             return "Nothing cheaper is known to be as good as the reference, so that one answers."
         return (
@@ -328,9 +331,9 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
         """Say how many questions, or which epsilon, would probably do."""
         return forecast_beside(
             evidence,
-            lambda some: parity_point(some, self.epsilon, self.delta),
+            lambda some: parity_point(some, self.epsilon, self.own_delta),
             Compared.of,
-            (self.epsilon, self.delta),
+            (self.epsilon, self.own_delta),
             of.n,
         )
 
