@@ -191,6 +191,9 @@ class Method:
     """Where it takes part in several ways, or in none, depending on the questions."""
     tried_for: frozenset[Gives] = frozenset()
     """What it is tried for where nobody names methods; empty: it takes part by name alone."""
+    proof_share: Fraction = Fraction(0)
+    """Of delta, its share where `recommend` proves several side by side: measured, so that the ones
+    with a share cover for one another; 0: it is proved only where none of those can run."""
     place: int = 90
     """Where tables list it."""
 

@@ -182,8 +182,8 @@ class RehearsingLearner(Protocol):
     the questions that will prove it.
     """
 
-    def rehearse(self, train: TraceArrays, seed: int) -> list[Rehearsed]:
-        """Return the policies that are worth a proof, the best first."""
+    def rehearse(self, train: TraceArrays, seed: int) -> Rehearsed:
+        """Return the policy that is likely to cost least once it is proved."""
         ...
 
 

@@ -84,7 +84,7 @@ class Recommendation:
             "models": {name: each and _in_short(each) for name, each in self.models.items()},
             "candidates": [
                 {
-                    "method": one.label,
+                    "method": one.name,
                     "cost_usd": one.expected_usd,
                     "accuracy": one.accuracy,
                     "share": float(one.share),

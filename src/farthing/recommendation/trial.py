@@ -5,7 +5,7 @@ questions alone say which, at which points and shares (`cross_fit`), so that all
 Of any other promise one method is proved; questions that prove nothing choose it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -15,8 +15,8 @@ from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.errors import FarthingError, InputError
-from farthing.methods.base import Fitted, Progress, Silent
-from farthing.methods.pool import RehearsingLearner
+from farthing.methods.base import Fitted, Method, Progress, Silent
+from farthing.methods.pool import Rehearsed, RehearsingLearner
 from farthing.process.replay import ReplayOutcome
 from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.recommendation import pipeline
@@ -38,9 +38,6 @@ from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.fingerprint import question_hashes
 
 NOBODY = "no method that could win can run on these questions"
-OWN_SHARES, OTHER_SHARES = (Fraction(2, 5), Fraction(1, 5)), (Fraction(1, 4), Fraction(3, 20))
-"""Of delta, for the likeliest of the policies that their learner rehearses itself, and of all
-others: what most is expected of has most, and what is simple has something."""
 ENOUGH = 100
 """Proving questions that each further candidate takes: fewer prove nothing at a share of delta."""
 WORSE = 0.03
@@ -64,15 +61,6 @@ class Trial:
     """The thresholds to prove, from the last one on to the first; None: the proof lays them out."""
     share: Fraction = Fraction(0)
     """Of delta; 0: it is not proved."""
-    rehearses: bool = False
-    """Whether its learner tried several policies, of which this is one."""
-    rank: int = 0
-    """Which of them, from the best."""
-
-    @property
-    def label(self) -> str:
-        """What tells it from others of the same method."""
-        return f"{self.name} ({self.rank + 1})" if self.rank else self.name
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ class Selection:
             plan.proving(trial.bundle),
             Serving(None, dataset.system, dataset.asked_of, made_up=dataset.generator is not None),
             trial.row,
-            trial.label,
+            trial.name,
         )
 
     def remembered(self, bundle: Bundle) -> Bundle:
@@ -131,20 +119,22 @@ def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selectio
     skipped: dict[str, str] = {}
     for done, candidate in enumerate(candidates, start=1):
         try:
-            found = list(trials_of(plan, candidate))
+            trial = estimate_trial(plan, candidate)
         except FarthingError as problem:
             skipped[candidate.name] = str(problem)
         else:
-            slow = [trial.latency_s for trial in found if _late(trial, deadline_s)]
-            if deadline_s is not None and len(slow) == len(found):
-                skipped[candidate.name] = _too_slow(slow[0], deadline_s)
-            trials += [trial for trial in found if not _late(trial, deadline_s)]
+            seconds = trial.latency_s
+            if deadline_s is not None and (seconds is None or seconds > deadline_s):
+                skipped[candidate.name] = _too_slow(seconds, deadline_s)
+            else:
+                trials.append(trial)
         progress.update(done, len(candidates), {})
     if not trials:
         raise InputError(_nobody(skipped))
+    cards = {candidate.name: candidate.method for candidate in candidates}
     # Equal costs are added up in different orders, which processors round differently.
     trials.sort(key=lambda trial: (float(f"{trial.expected_usd:.9g}"), trial.name))
-    return Selection(plan, tuple(_shared(plan, trials)), skipped, tuple(curve))
+    return Selection(plan, tuple(_shared(plan, trials, cards)), skipped, tuple(curve))
 
 
 def _rehearses(candidate: Candidate) -> bool:
@@ -165,7 +155,7 @@ def _with_more_training(
     while larger is not None:
         plan = larger
         try:
-            tried = [trial.expected_usd for one in own for trial in trials_of(plan, one)]
+            tried = [estimate_trial(plan, one).expected_usd for one in own]
         except FarthingError:  # which says why when all are tried
             break
         curve.append((plan.sizes()["train"], min(tried)))
@@ -175,29 +165,26 @@ def _with_more_training(
     return plan, curve
 
 
-def _late(trial: Trial, deadline_s: float | None) -> bool:
-    seconds = trial.latency_s
-    return deadline_s is not None and (seconds is None or seconds > deadline_s)
+def _shared(plan: Plan, trials: Sequence[Trial], cards: Mapping[str, Method]) -> list[Trial]:
+    """Give the methods that are proved side by side their shares of delta, by their cards.
 
-
-def _shared(plan: Plan, trials: Sequence[Trial]) -> list[Trial]:
-    """Give the likeliest of two kinds their shares of delta, as many as proving questions allow.
+    As many are proved as the proving questions allow, those of the largest shares. Where that is
+    one, or none has a share, it is the one that is expected to cost least.
 
     Args:
         plan: what they are tried for.
         trials: the cheapest expected first.
+        cards: the method of each name.
     """
-    if not proves_side_by_side(plan.asked):
+    own = {trial.name: cards[trial.name].proof_share for trial in trials}
+    most = plan.sizes()["prove"] // ENOUGH if proves_side_by_side(plan.asked) else 1
+    first = sorted((name for name in own if own[name]), key=lambda name: -own[name])[:most]
+    if most < 2 or not first:
         return [replace(trials[0], share=Fraction(1)), *trials[1:]]
-    own = [place for place, trial in enumerate(trials) if trial.rehearses]
-    others = [place for place, trial in enumerate(trials) if not trial.rehearses]
-    shares = [*zip(own, OWN_SHARES, strict=False), *zip(others, OTHER_SHARES, strict=False)]
-    most = max(1, plan.sizes()["prove"] // ENOUGH)
-    given = dict(sorted(shares, key=lambda pair: -pair[1])[:most])
-    whole = sum(given.values())
+    whole = sum(own[name] for name in first)
     return [
-        replace(trial, share=given.get(place, Fraction(0)) / whole)
-        for place, trial in enumerate(trials)
+        replace(trial, share=own[trial.name] / whole if trial.name in first else Fraction(0))
+        for trial in trials
     ]
 
 
@@ -209,25 +196,21 @@ def _candidates(plan: Plan) -> list[Candidate]:
     return [with_reference_model(candidate, plan.reference) for candidate in found]
 
 
-def trials_of(plan: Plan, candidate: Candidate) -> Iterator[Trial]:
-    """Train a method, and yield what it is likely to come to; a learner may try several policies.
+def estimate_trial(plan: Plan, candidate: Candidate) -> Trial:
+    """Train a method, and estimate what it will cost where it keeps the promise.
 
     Of parity and agreement training questions say so, cross-fitted; of any other promise the proof
     is run on questions that choose.
     """
-    learner: Any = candidate.learner
     if not proves_side_by_side(plan.asked):
-        yield _expected_by_proof(plan, candidate.name, train_candidate(plan, candidate))
-    elif isinstance(learner, RehearsingLearner):
-        told = {"margin": float(plan.asked.margin), "proving": plan.sizes()["prove"]}
-        own: RehearsingLearner = replace(learner, **told)  # type: ignore[type-var]
-        for rank, policy in enumerate(own.rehearse(_training_traces(plan, candidate), plan.seed)):
-            bundle = _bundle(plan, candidate, Fitted(policy.policy))
-            trial = _expected(plan, candidate, bundle, policy.figures)
-            yield replace(trial, rank=rank, rehearses=True)
-    else:
+        return _expected_by_proof(plan, candidate.name, train_candidate(plan, candidate))
+    if not _rehearses(candidate):
         bundle = train_candidate(plan, candidate)
-        yield _expected(plan, candidate, bundle, _rehearsed(plan, candidate, bundle))
+        return _expected(plan, candidate, bundle, _rehearsed(plan, candidate, bundle))
+    told = {"margin": float(plan.asked.margin), "proving": plan.sizes()["prove"]}
+    learner: Any = replace(candidate.learner, **told)  # type: ignore[type-var]
+    found: Rehearsed = learner.rehearse(_training_traces(plan, candidate), plan.seed)
+    return _expected(plan, candidate, _bundle(plan, candidate, Fitted(found.policy)), found.figures)
 
 
 def train_candidate(plan: Plan, candidate: Candidate) -> Bundle:

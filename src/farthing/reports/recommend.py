@@ -86,13 +86,13 @@ def _lines(found: Recommendation) -> Iterator[str]:
         bought = ", ".join(f"{n:,} ${significant(cost)}" for n, cost in found.curve)
         yield f"What more training bought, by the cost a question that was expected then: {bought}."
     tried = ", ".join(
-        f"{trial.label} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
+        f"{trial.name} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
     )
     more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
     yield f"Tried, by what a question is expected to cost once it is proved: {tried}{more}."
     proved = [trial for trial in found.trials if trial.share]
     if len(proved) > 1:
-        shares = ", ".join(f"{trial.label} {float(trial.share):.2f}" for trial in proved)
+        shares = ", ".join(f"{trial.name} {float(trial.share):.2f}" for trial in proved)
         yield f"Proved side by side, by their shares of delta: {shares}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."

@@ -8,6 +8,7 @@ Source: Overman and Bayati 2025, arXiv:2506.00911.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -89,6 +90,7 @@ CONFORMAL_ARBITRAGE = pool_method(
     policy=ArbitragePolicy,
     learner=ArbitrageLearner(),
     needs=("pool", "confidences"),
+    proof_share=Fraction(3, 20),
     tried_for=frozenset({"one"}),
     place=86,
 )

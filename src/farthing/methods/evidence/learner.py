@@ -55,8 +55,6 @@ LOGISTIC_PULL, LINEAR_PULL = 10.0, 60.0
 """Of each weight towards 0, in questions."""
 LONGER = 0.05
 """What each further model of a row must save, as longer rows are fitted to more."""
-KEPT = 2
-"""Rows that are worth a proof; more share what may fail among likenesses."""
 _NEWTON = 8
 
 
@@ -73,7 +71,7 @@ class TriedRow:
 
 @dataclass(frozen=True)
 class EvidenceLearner(PoolLearner):
-    """Fits every row of the shortlist, and keeps the best."""
+    """Fits every row of the shortlist, and keeps the best one."""
 
     strong: str | None = None
     """The reference; None: the most accurate model in training."""
@@ -84,13 +82,13 @@ class EvidenceLearner(PoolLearner):
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
         """Return the policy of the best row."""
-        return self.rehearse(train, seed)[0].policy
+        return self.rehearse(train, seed).policy
 
-    def rehearse(self, train: TraceArrays, seed: int) -> list[Rehearsed]:
-        """Return the policies of the best rows, each with what it came to on questions left out."""
+    def rehearse(self, train: TraceArrays, seed: int) -> Rehearsed:
+        """Return the policy of the best row, with what it came to on questions left out."""
         lesson = _Lesson.of(train, strongest(train, self.strong), seed)
-        rows = sorted(lesson.rows(), key=lambda row: row.figures.score(self.margin, self.proving))
-        return [Rehearsed(lesson.policy(row), row.figures) for row in rows[:KEPT]]
+        best = min(lesson.rows(), key=lambda row: row.figures.score(self.margin, self.proving))
+        return Rehearsed(lesson.policy(best), best.figures)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ reference at once. The parameter is the price of money in answers.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -332,6 +333,7 @@ EVIDENCE_CASCADE = pool_method(
     meaning="Up to three models before the reference; agreement, silence, length and text decide",
     policy=EvidencePolicy,
     learner="farthing.methods.evidence.learner:EVIDENCE_CASCADE",
+    proof_share=Fraction(3, 5),
     tried_for=frozenset({"one"}),
     place=79,
 )

@@ -12,6 +12,7 @@ come true where some models find training questions easier than those to come.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -220,6 +221,7 @@ POOL_GAIN = pool_method(
     meaning="A row of models before a strong one; goes on while an answer may be lost against it",
     policy=PoolGainPolicy,
     learner=PoolGainLearner(),
+    proof_share=Fraction(1, 4),
     tried_for=frozenset({"one"}),
     place=80,
 )
