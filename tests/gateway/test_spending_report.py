@@ -16,7 +16,7 @@ from made_traffic import call, passed
 
 from farthing.cli.main import _run as farthing
 from farthing.gateway.recording.traffic import open_traffic
-from farthing.gateway.recording.traffic_summary import Compared, summarise
+from farthing.gateway.recording.traffic_summary import LedgerComparison, summarise
 from farthing.gateway.spending_report import charged
 from farthing.storage.keys import KeyLimit, Scope, open_keys
 from farthing.storage.ledger.base import Amount, Limit
@@ -97,10 +97,14 @@ def test_recorded_days_are_compared_with_the_ledgers(where: str) -> None:
         assert (await summarise(where)).compared is None  # there is no ledger
         for day in range(3):
             await charge(NOW + timedelta(days=day), 12_000_000)
-        assert (await summarise(where)).compared == Compared(NOW.date(), 31_000_000, 36_000_000)
+        assert (await summarise(where)).compared == LedgerComparison(
+            NOW.date(), 31_000_000, 36_000_000
+        )
         await charge(NOW - timedelta(days=1), 50_000_000)
         tomorrow = NOW.date() + timedelta(days=1)
-        assert (await summarise(where)).compared == Compared(tomorrow, 21_000_000, 24_000_000)
+        assert (await summarise(where)).compared == LedgerComparison(
+            tomorrow, 21_000_000, 24_000_000
+        )
 
     asyncio.run(play())
 

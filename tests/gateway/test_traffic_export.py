@@ -10,7 +10,7 @@ from made_traffic import NOW, call, passed
 from farthing.gateway.recording.export import as_pool
 from farthing.gateway.recording.record import COOLING, FALLBACK, STOPPED, PolicyDecision
 from farthing.gateway.recording.traffic import open_traffic
-from farthing.gateway.recording.traffic_summary import Line, summarise
+from farthing.gateway.recording.traffic_summary import ModelTraffic, summarise
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, CallError
 
@@ -76,8 +76,8 @@ def test_the_summary_is_a_sum_by_hand(where: str) -> None:
         found = await summarise(where)
         cent = 10_000_000
         assert found.lines == (
-            Line(None, "large", 3, 3 * cent, 3_000_000, 7),
-            Line("mine", "farthing/mine", 1, cent, 0, -2),
+            ModelTraffic(None, "large", 3, 3 * cent, 3_000_000, 7),
+            ModelTraffic("mine", "farthing/mine", 1, cent, 0, -2),
         )
         assert (found.conversations, found.oldest) == (2, NOW)
         assert (found.dropped, found.unredacted) == (0, 0)

@@ -35,11 +35,11 @@ from farthing.errors import (
 from farthing.gateway.chat_request import ChatRequest, read_chat
 from farthing.gateway.http_upstream import WINDOW, HttpUpstream
 from farthing.gateway.upstream import (
-    Call,
     Reply,
     StreamedReply,
     StreamTry,
     Upstream,
+    UpstreamRequest,
     open_upstreams,
     send,
     stream,
@@ -459,7 +459,7 @@ def test_each_try_is_made_by_who_pays_and_all_are_summed() -> None:
     async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int]:
         bound = upstream.largest(ask(), 50).nano
         assert bound is not None
-        return await send(Call(upstream, ask(), 50), around), bound
+        return await send(UpstreamRequest(upstream, ask(), 50), around), bound
 
     handle = in_turn(saying(b"", 504), saying(b"", 500), saying(whole()))
     reply, bound = using(handle, work, retries=QUICK)
@@ -485,7 +485,7 @@ def test_a_stream_is_retried_before_its_first_piece_only() -> None:
     async def work(upstream: Upstream, stub: Stub) -> tuple[ModelError, int]:
         bound = upstream.largest(ask(), 50).nano
         assert bound is not None
-        async with stream(Call(upstream, ask(), 50), around) as pieces:
+        async with stream(UpstreamRequest(upstream, ask(), 50), around) as pieces:
             assert await anext(pieces) == chunk("4")
             assert blocks == ["in", "out", "in"]
             with pytest.raises(ModelConnectionError) as caught:
@@ -501,7 +501,7 @@ def test_a_stream_is_retried_before_its_first_piece_only() -> None:
 
 def test_a_stream_after_failures_costs_what_they_did_as_well() -> None:
     async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int | None]:
-        async with stream(Call(upstream, ask(), 50)) as pieces:
+        async with stream(UpstreamRequest(upstream, ask(), 50)) as pieces:
             assert [piece async for piece in pieces] == [chunk("4")]
             return pieces.reply, upstream.largest(ask(), 50).nano
 
@@ -515,7 +515,7 @@ def test_all_tries_together_keep_the_time() -> None:
     async def work(upstream: Upstream, _: Stub) -> float:
         started = time.perf_counter()
         with pytest.raises(ModelTimeoutError):
-            await send(Call(upstream, ask(), 50, until=time.monotonic() + 0.3))
+            await send(UpstreamRequest(upstream, ask(), 50, until=time.monotonic() + 0.3))
         return time.perf_counter() - started
 
     assert 0.25 < using(streaming(first_s=30), work, retries=QUICK) < 2

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from farthing.gateway.recording.export import Pool
     from farthing.gateway.recording.record import RequestRecord
-    from farthing.gateway.recording.traffic_summary import Summary
+    from farthing.gateway.recording.traffic_summary import TrafficSummary
 
 app = typer.Typer(
     cls=PlainGroup, help="Show and export what passed through a gateway.", no_args_is_help=True
@@ -132,7 +132,7 @@ async def _read(
         await traffic.aclose()
 
 
-def _check_policy(policy: str, found: "Summary", config: Path | None) -> None:
+def _check_policy(policy: str, found: "TrafficSummary", config: Path | None) -> None:
     """Refuse a policy that is neither in the traffic nor in the configuration."""
     from farthing.errors import UnknownNameError
     from farthing.models.toml import read_toml
@@ -158,7 +158,7 @@ def _check(pool: "Pool", nearly: Sequence[str]) -> None:
         raise InputError("no answer was kept, so that nothing can be learned; keep the prompts")
 
 
-def _table(found: "Summary") -> Table:
+def _table(found: "TrafficSummary") -> Table:
     from farthing.money import dollars
 
     lines = []
@@ -170,7 +170,7 @@ def _table(found: "Summary") -> Table:
     return Table.of(headings, lines, layout=("prose",))
 
 
-def _sentence(found: "Summary") -> str:
+def _sentence(found: "TrafficSummary") -> str:
     requests = sum(line.requests for line in found.lines)
     since = "" if found.oldest is None else f" since {found.oldest:%Y-%m-%d %H:%M} UTC"
     lost = f"{found.dropped:,} lost, {found.unredacted:,} without texts as their redaction failed"
@@ -178,7 +178,7 @@ def _sentence(found: "Summary") -> str:
     return f"{passed}{since}; {lost}."
 
 
-def _outside(found: "Summary") -> Iterator[tuple[str, str]]:
+def _outside(found: "TrafficSummary") -> Iterator[tuple[str, str]]:
     """Yield policies, and how many requests are outside their tasks and by what."""
     for one in found.outside:
         why = _OTHER.get(one.reason, one.reason)
@@ -186,7 +186,7 @@ def _outside(found: "Summary") -> Iterator[tuple[str, str]]:
         yield one.policy, f"{number} outside the task of {one.policy}: {why}"
 
 
-def _notes(found: "Summary") -> Iterator[str]:
+def _notes(found: "TrafficSummary") -> Iterator[str]:
     """Yield what the figures leave out."""
     from farthing.money import dollars
 

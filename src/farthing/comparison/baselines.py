@@ -87,7 +87,7 @@ class SingleModelBaselines:
         return low, high
 
     def _instead(self, row: Row, seeds: int, right: str) -> str:
-        """Return the cheapest model that dominates a row, as `value.dominated_by` does.
+        """Return the cheapest model that dominates a row, as `savings.dominating_model` does.
 
         Args:
             row: the row.

@@ -46,7 +46,7 @@ Splits = Sequence[tuple[IntArray, IntArray]]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ComparedRows:
     """What came of all splits."""
 
     rows: list[Row]
@@ -189,7 +189,7 @@ def _thresholded(
     ground: Ground,
     splits: Splits,
     watch: Watch,
-) -> _Found:
+) -> _ComparedRows:
     """Set thresholds by split conformal calibration; say how near the known optimum rows come."""
     dataset = ground.dataset
     lines = thresholded.replay_candidates(chosen, trained, plan, dataset, ground.rest)
@@ -198,7 +198,7 @@ def _thresholded(
     if best and dataset.generator is not None:
         fresh = FreshSample.draw(dataset.generator, plan.seed)
         rows = thresholded.beside_optimum(fresh, lines, rows, watch)
-    return _Found(rows, played, best, why_not)
+    return _ComparedRows(rows, played, best, why_not)
 
 
 def _proved(
@@ -208,12 +208,12 @@ def _proved(
     ground: Ground,
     splits: Splits,
     watch: Watch,
-) -> _Found:
+) -> _ComparedRows:
     """Prove another promise than coverage."""
     if plan.promise is None:
         raise RuntimeError("coverage is not proved but calibrated")
     lines = play_candidates(chosen, trained, plan.promise, plan.alphas, ground)
-    return _Found(*evaluate_on_splits(lines, plan.promise, splits, ground, watch))
+    return _ComparedRows(*evaluate_on_splits(lines, plan.promise, splits, ground, watch))
 
 
 def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:

@@ -37,7 +37,7 @@ def on_ray(
     watch: Watch,
     keep: OnResult[Result] = drop,
 ) -> list[Result | None]:
-    """Run every job; see `training.train_all`. A training is reported when it is done.
+    """Run every job; see `parallel.train_all`. A training is reported when it is done.
 
     Joins the cluster that `RAY_ADDRESS` names, else starts one here.
 

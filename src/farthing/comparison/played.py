@@ -52,7 +52,7 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class Line:
+class CandidateRun:
     """One row to be: a candidate at one alpha, with its operating points under each seed."""
 
     candidate: Candidate
@@ -77,7 +77,7 @@ def play_candidates(
     asked: Promise,
     alphas: Sequence[Fraction],
     ground: Ground,
-) -> list[Line]:
+) -> list[CandidateRun]:
     """Lay every candidate's operating points out, at each alpha."""
     return [
         _line(candidate, alpha, trained.of(candidate, alpha), asked.at(alpha), ground)
@@ -92,18 +92,18 @@ def _line(
     fitted: Sequence[Fitted | None],
     asked: Promise,
     ground: Ground,
-) -> Line:
+) -> CandidateRun:
     if candidate.learner is None:
-        return Line(candidate, alpha, note=candidate.note)
+        return CandidateRun(candidate, alpha, note=candidate.note)
     whole = [one for one in fitted if one is not None]
     if len(whole) < len(fitted):
-        return Line(candidate, alpha, note=INTERRUPTED)
+        return CandidateRun(candidate, alpha, note=INTERRUPTED)
     try:
         prepared = tuple(prepare(asked, candidate, one, ground) for one in whole)
     except (InputError, CalibrationError) as problem:
-        return Line(candidate, alpha, note=str(problem))
+        return CandidateRun(candidate, alpha, note=str(problem))
     remarks = (candidate.note, getattr(whole[0].policy, "note", ""))
-    return Line(candidate, alpha, prepared, "; ".join(filter(None, remarks)))
+    return CandidateRun(candidate, alpha, prepared, "; ".join(filter(None, remarks)))
 
 
 def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground) -> Prepared:

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from farthing.comparison.played import Ground, Line, Prepared
+from farthing.comparison.played import CandidateRun, Ground, Prepared
 from farthing.comparison.pools import Fallback
 from farthing.money import usd_from_nano
 from farthing.promises.base import Promise
@@ -125,7 +125,7 @@ class Court:
 
 
 def evaluate_on_splits(
-    lines: Sequence[Line],
+    lines: Sequence[CandidateRun],
     asked: Promise,
     splits: Sequence[tuple[IntArray, IntArray]],
     ground: Ground,
@@ -158,7 +158,7 @@ def evaluate_on_splits(
 
 
 def _play(
-    line: Line,
+    line: CandidateRun,
     court: Court,
     provers: Sequence[Callable[[IntArray], int | None]],
     split: tuple[IntArray, IntArray],
@@ -171,7 +171,7 @@ def _play(
     ]
 
 
-def _row(line: Line, court: Court, played: Sequence[Sequence[dict[str, float]]]) -> Row:
+def _row(line: CandidateRun, court: Court, played: Sequence[Sequence[dict[str, float]]]) -> Row:
     """Put one line's splits together, seed after seed."""
     candidate = line.candidate
     row = Row(candidate.name, candidate.label, line.alpha, "proved", note=line.note)

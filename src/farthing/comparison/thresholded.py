@@ -23,7 +23,7 @@ from farthing.traces.arrays import IntArray, TraceArrays
 
 
 @dataclass(frozen=True)
-class Line:
+class ThresholdedRun:
     """One row to be: a candidate at one alpha, with its entrant of each seed."""
 
     candidate: Candidate
@@ -46,7 +46,7 @@ def replay_candidates(
     plan: Plan,
     dataset: Dataset,
     rows: IntArray,
-) -> list[Line]:
+) -> list[ThresholdedRun]:
     """Replay every candidate on the questions outside training, at each alpha."""
     spaces = {candidate.method.space for candidate in chosen}
     rest = {space: dataset.arranged(space).take(rows) for space in spaces}
@@ -59,26 +59,26 @@ def replay_candidates(
 
 def _line(
     candidate: Candidate, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
-) -> Line:
+) -> ThresholdedRun:
     """Replay a candidate's policies, or say why it has none to replay."""
     if candidate.learner is None:
-        return Line(candidate, alpha, note=candidate.note)
+        return ThresholdedRun(candidate, alpha, note=candidate.note)
     whole = [one for one in fitted if one is not None]
     if len(whole) < len(fitted):
-        return Line(candidate, alpha, note=INTERRUPTED)
+        return ThresholdedRun(candidate, alpha, note=INTERRUPTED)
     try:
         entrants = tuple(
             ReplayedCandidate(candidate, one, replay(one.policy, rest, candidate.empty))
             for one in whole
         )
     except InputError as problem:
-        return Line(candidate, alpha, note=str(problem))
+        return ThresholdedRun(candidate, alpha, note=str(problem))
     remarks = (candidate.note, getattr(whole[0].policy, "note", ""))
-    return Line(candidate, alpha, entrants, "; ".join(filter(None, remarks)))
+    return ThresholdedRun(candidate, alpha, entrants, "; ".join(filter(None, remarks)))
 
 
 def judge_on_splits(
-    lines: Sequence[Line],
+    lines: Sequence[ThresholdedRun],
     splits: Sequence[tuple[IntArray, IntArray]],
     population: Population,
     watch: Watch,
@@ -99,7 +99,7 @@ def judge_on_splits(
 
 
 def _play(
-    line: Line, number: int, calibrate: IntArray, test: IntArray, population: Population
+    line: ThresholdedRun, number: int, calibrate: IntArray, test: IntArray, population: Population
 ) -> _Played:
     kappas = tuple(
         entrant.threshold(calibrate, line.alpha, population) for entrant in line.entrants
@@ -111,7 +111,7 @@ def _play(
     return _Played(kappas, figures)
 
 
-def _row(line: Line, played: Sequence[_Played]) -> Row:
+def _row(line: ThresholdedRun, played: Sequence[_Played]) -> Row:
     """Put one line's splits together, seed after seed."""
     candidate, seeds = line.candidate, range(len(line.entrants))
     row = Row(candidate.name, candidate.label, line.alpha, candidate.calibration, note=line.note)
@@ -128,7 +128,7 @@ def _row(line: Line, played: Sequence[_Played]) -> Row:
 
 
 def beside_optimum(
-    fresh: FreshSample, lines: Sequence[Line], rows: Sequence[Row], watch: Watch
+    fresh: FreshSample, lines: Sequence[ThresholdedRun], rows: Sequence[Row], watch: Watch
 ) -> list[Row]:
     """Say of each row what it costs over the known optimum; what Ctrl-C cuts off stays unsaid."""
     found = list(rows)
@@ -143,7 +143,7 @@ def beside_optimum(
     return found
 
 
-def _times_optimum(fresh: FreshSample, line: Line, row: Row) -> list[float]:
+def _times_optimum(fresh: FreshSample, line: ThresholdedRun, row: Row) -> list[float]:
     each = len(row.kappa) // len(line.entrants)
     return [
         value

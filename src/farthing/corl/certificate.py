@@ -2,7 +2,7 @@
 
 The modes are operating points: one of them answers every question. Each question does one thing.
 Those of the part `train` choose the reference, and where testing begins; those of `calibrate` prove
-a mode, from the dearest down (`calibration.sequence`); those of `test` only measure it. Where
+a mode, from the dearest down (`statistics.fixed_sequence`); those of `test` only measure it. Where
 nothing cheaper than the reference is proved, the reference answers.
 """
 

@@ -184,7 +184,7 @@ class Play:
 
 
 def begin(rules: Rules, question: str, mode: Mode) -> Play:
-    """Return an episode before its first turn; raises like `prompt.prompt`.
+    """Return an episode before its first turn; raises like `syntax.prompt`.
 
     >>> play = begin(Rules((Expert("small"),), "compact"), "a=4;a?", Mode("low", 0))
     >>> play = play.wrote(ControllerTurn("<call>small</call>"))

@@ -109,7 +109,7 @@ class _Chunks:
         return self._reply
 
 
-def _read(request: ChatRequest) -> chat_serving.ChatRequest:
+def _read(request: ChatRequest) -> chat_serving.PromptRequest:
     try:
         return chat_serving.read_request(msgspec.json.encode(request.body))
     except BadRequestError as error:

@@ -28,11 +28,11 @@ from farthing.gateway.deadline import Deadline
 from farthing.gateway.upstream import (
     AroundSend,
     AroundStream,
-    Call,
     Reply,
     StreamedReply,
     StreamTry,
     Upstream,
+    UpstreamRequest,
     send,
     stream,
 )
@@ -112,7 +112,10 @@ class Proxy:
             raise
 
     async def _open(
-        self, stack: AsyncExitStack, calls: Iterator[tuple[Call, bool]], charges: RequestCharges
+        self,
+        stack: AsyncExitStack,
+        calls: Iterator[tuple[UpstreamRequest, bool]],
+        charges: RequestCharges,
     ) -> tuple[str, StreamedReply]:
         for call, last in calls:
             try:
@@ -125,18 +128,20 @@ class Proxy:
 
     def _calls(
         self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
-    ) -> Iterator[tuple[Call, bool]]:
+    ) -> Iterator[tuple[UpstreamRequest, bool]]:
         """Yield the call to each model of a line that is not left alone, and whether it is last."""
         ready = self.breaker.ready(line)
         for one in line:
             if one in ready:
                 self.breaker.begin(one)
-                call = Call(self.upstreams[one], request, self.default_max_output, deadline.until)
+                call = UpstreamRequest(
+                    self.upstreams[one], request, self.default_max_output, deadline.until
+                )
                 yield call, one == ready[-1]
             else:
                 charges.skip(one)
 
-    def _around(self, call: Call, charges: RequestCharges) -> AroundSend:
+    def _around(self, call: UpstreamRequest, charges: RequestCharges) -> AroundSend:
         async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
             async with charges.trying(call.upstream.name, _largest(call, charges)) as held:
                 reply = await attempt()
@@ -145,7 +150,7 @@ class Proxy:
 
         return paid
 
-    def _around_stream(self, call: Call, charges: RequestCharges) -> AroundStream:
+    def _around_stream(self, call: UpstreamRequest, charges: RequestCharges) -> AroundStream:
         @asynccontextmanager
         async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
             trying = charges.trying(call.upstream.name, _largest(call, charges))
@@ -164,7 +169,7 @@ class Proxy:
         return paid
 
 
-def _largest(call: Call, charges: RequestCharges) -> Amount:
+def _largest(call: UpstreamRequest, charges: RequestCharges) -> Amount:
     """Return the most that a try can cost, which the rest of the request's budget must allow."""
     bound = call.upstream.largest(call.request, call.default_max_output)
     if bound.nano is None:
@@ -186,7 +191,7 @@ def _note(error: ModelError, charges: RequestCharges) -> None:
     LOG.warning("%s failed: %s", name, error.plain or error.kind)
 
 
-def _should_fall_back(error: ModelError, call: Call, charges: RequestCharges) -> bool:
+def _should_fall_back(error: ModelError, call: UpstreamRequest, charges: RequestCharges) -> bool:
     """Say what failed, and return whether another model is asked."""
     _note(error, charges)
     return error.kind not in _AT_FAULT and time.monotonic() < call.until

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _ReplyMessage(msgspec.Struct, frozen=True):
     content: Any = None
     refusal: Any = None
 
@@ -15,18 +15,18 @@ class _Message(msgspec.Struct, frozen=True):
         return said if isinstance(said, str) else ""
 
 
-class _Choice(msgspec.Struct, frozen=True):
+class _ReplyChoice(msgspec.Struct, frozen=True):
     index: int = 0
-    message: _Message = _Message()
-    delta: _Message = _Message()
+    message: _ReplyMessage = _ReplyMessage()
+    delta: _ReplyMessage = _ReplyMessage()
 
 
-class _Body(msgspec.Struct, frozen=True):
-    choices: list[_Choice] = []
+class _ReplyBody(msgspec.Struct, frozen=True):
+    choices: list[_ReplyChoice] = []
     usage: dict[str, Any] | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Body)
+_DECODER = msgspec.json.Decoder(_ReplyBody)
 
 
 def text_in(body: bytes) -> str:

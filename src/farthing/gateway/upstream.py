@@ -25,11 +25,11 @@ __all__ = [
     "AroundSend",
     "AroundStream",
     "Bound",
-    "Call",
     "LimitedUpstream",
     "Reply",
     "StreamedReply",
     "Upstream",
+    "UpstreamRequest",
     "open_upstreams",
     "send",
     "stream",
@@ -43,7 +43,7 @@ AroundStream = Callable[[StreamTry], AbstractAsyncContextManager[StreamedReply]]
 
 
 @dataclass(frozen=True)
-class Call:
+class UpstreamRequest:
     """A request to one model."""
 
     upstream: Upstream
@@ -67,7 +67,7 @@ def _alone_stream(attempt: StreamTry) -> AbstractAsyncContextManager[StreamedRep
     return attempt()
 
 
-async def send(call: Call, around: AroundSend = _alone) -> Reply:
+async def send(call: UpstreamRequest, around: AroundSend = _alone) -> Reply:
     """Ask until an answer comes or patience is at its end.
 
     Args:
@@ -84,7 +84,9 @@ async def send(call: Call, around: AroundSend = _alone) -> Reply:
 
 
 @asynccontextmanager
-async def stream(call: Call, around: AroundStream = _alone_stream) -> AsyncIterator[StreamedReply]:
+async def stream(
+    call: UpstreamRequest, around: AroundStream = _alone_stream
+) -> AsyncIterator[StreamedReply]:
     """Ask until a first piece comes or patience ends; the arguments are those of `send`."""
 
     def attempt() -> AbstractAsyncContextManager[StreamedReply]:

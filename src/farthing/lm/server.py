@@ -13,7 +13,7 @@ from aiohttp import web
 
 from farthing.errors import ContextTooLongError, InputError, ModelError
 from farthing.models.base import MAX_TOKENS, Completion
-from farthing.models.chat_serving import ChatRequest, chunks, problem, read_request, reply, shown
+from farthing.models.chat_serving import PromptRequest, chunks, problem, read_request, reply, shown
 from farthing.models.local import LocalModel
 
 LARGEST_BODY = 4 * 2**20
@@ -83,7 +83,7 @@ class _Served:
         for model in self._models.values():
             await model.aclose()
 
-    async def _complete(self, model: LocalModel, request: ChatRequest) -> Sequence[Completion]:
+    async def _complete(self, model: LocalModel, request: PromptRequest) -> Sequence[Completion]:
         context = model.context or 2 * MAX_TOKENS
         prompts = request.prompts(max(1, min(MAX_TOKENS, context // 2)))
         return await asyncio.gather(*map(model.complete, prompts))
@@ -113,7 +113,7 @@ async def _in_their_form(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 async def _stream(
-    http: web.Request, request: ChatRequest, done: Sequence[Completion]
+    http: web.Request, request: PromptRequest, done: Sequence[Completion]
 ) -> web.StreamResponse:
     sent = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}

@@ -53,7 +53,7 @@ class _Part(msgspec.Struct, frozen=True):
     text: str
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _PromptMessage(msgspec.Struct, frozen=True):
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[_Part]
 
@@ -67,9 +67,9 @@ class _StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
-class _Body(msgspec.Struct, frozen=True):
+class _PromptBody(msgspec.Struct, frozen=True):
     model: str
-    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
+    messages: Annotated[list[_PromptMessage], msgspec.Meta(min_length=1)]
     max_tokens: Positive | None = None
     max_completion_tokens: Positive | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
@@ -88,7 +88,7 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class ChatRequest:
+class PromptRequest:
     """What a request asks for."""
 
     model: str
@@ -117,7 +117,7 @@ class ChatRequest:
         )
 
 
-def read_request(body: bytes) -> ChatRequest:
+def read_request(body: bytes) -> PromptRequest:
     """Read the body of `POST /v1/chat/completions`.
 
     >>> said = b'{"model": "small", "messages": [{"role": "user", "content": "a=4;a?"}], "n": 2}'
@@ -127,7 +127,7 @@ def read_request(body: bytes) -> ChatRequest:
     """
     try:
         raw = msgspec.json.decode(body)
-        asked = msgspec.convert(raw, _Body)
+        asked = msgspec.convert(raw, _PromptBody)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequestError(f"the request cannot be read: {error}") from None
     for name in _NOT_SUPPORTED:
@@ -135,7 +135,7 @@ def read_request(body: bytes) -> ChatRequest:
             raise BadRequestError(f"'{name}' is not supported; leave it out")
     if asked.top_logprobs and not asked.logprobs:
         raise BadRequestError("'top_logprobs' needs 'logprobs': true")
-    return ChatRequest(
+    return PromptRequest(
         model=asked.model,
         prompt=_prompt(asked),
         limited=asked.limit is not None,
@@ -146,7 +146,7 @@ def read_request(body: bytes) -> ChatRequest:
     )
 
 
-def reply(request: ChatRequest, done: Sequence[Completion]) -> dict[str, Any]:
+def reply(request: PromptRequest, done: Sequence[Completion]) -> dict[str, Any]:
     """Return the body of a reply; each completion is one choice."""
     choices = [
         {
@@ -163,7 +163,7 @@ def reply(request: ChatRequest, done: Sequence[Completion]) -> dict[str, Any]:
     }
 
 
-def chunks(request: ChatRequest, done: Sequence[Completion]) -> list[dict[str, Any]]:
+def chunks(request: PromptRequest, done: Sequence[Completion]) -> list[dict[str, Any]]:
     """Return the same as the chunks of a stream: of each choice its role, its text, its end."""
     first = head("chat.completion.chunk", request.model, uuid4().hex)
     deltas = []
@@ -192,7 +192,7 @@ def problem(
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def _prompt(asked: _Body) -> Prompt:
+def _prompt(asked: _PromptBody) -> Prompt:
     stop = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
     if len(stop) > MOST_STOPS or "" in stop:
         raise BadRequestError(f"'stop' takes up to {MOST_STOPS} texts, none of them empty")

@@ -36,7 +36,7 @@ FEWEST = 4
 Ids = NDArray[np.str_]
 
 
-class _PartSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _SampledPartSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A section `[parts.NAME]`."""
 
     models: dict[str, str]
@@ -60,7 +60,7 @@ def read_parts(file: Path) -> tuple[PipelinePart, ...]:
     tables = read_toml(file)
     if unknown := sorted(tables.keys() - {"parts"}):
         raise ConfigError(str(file), unknown[0], "there is no such section; use [parts.NAME]")
-    sections = convert(tables.get("parts", {}), dict[str, _PartSection], str(file), "parts")
+    sections = convert(tables.get("parts", {}), dict[str, _SampledPartSection], str(file), "parts")
     if len(sections) < 2:
         raise ConfigError(str(file), "parts", "a task has two parts or more; add [parts.NAME]")
     return tuple(

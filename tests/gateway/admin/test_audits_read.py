@@ -12,7 +12,7 @@ from page_running import Browser, config, made_key, page, put
 
 from farthing.gateway.admin import audits_read, requests_read
 from farthing.gateway.admin.audits_read import OUTCOMES, Outcome
-from farthing.gateway.admin.requests_read import PAGE, Place, audited_lines
+from farthing.gateway.admin.requests_read import PAGE, PageCursor, audited_lines
 from farthing.gateway.monitoring import tables
 from farthing.gateway.recording import traffic_rows
 from farthing.gateway.recording.record import PolicyDecision, RequestRecord
@@ -66,7 +66,7 @@ def test_pages_are_the_requests_whose_audits_came_to_it(
     by_hand.sort(key=lambda one: (one.at, one.id), reverse=True)
 
     async def play() -> None:
-        database, place, found = await filled(where), Place(), []
+        database, place, found = await filled(where), PageCursor(), []
         while some := await audited_lines(database, outcome, wanted, place):
             found += some[:PAGE]
             if len(some) <= PAGE:

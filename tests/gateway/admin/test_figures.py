@@ -15,7 +15,7 @@ from page_running import put, traffic
 
 from farthing.gateway.admin import requests_read
 from farthing.gateway.admin.figures import Figures, Totals, midnight, week
-from farthing.gateway.admin.requests_read import PAGE, Place, lines, query, whole
+from farthing.gateway.admin.requests_read import PAGE, PageCursor, lines, query, whole
 from farthing.gateway.monitoring import tables
 from farthing.gateway.recording import traffic_rows, traffic_sums
 from farthing.gateway.recording.record import RequestRecord
@@ -112,12 +112,12 @@ def test_pages_are_all_requests_that_fit_each_once_the_newest_first(
     async def play(database: Database) -> None:
         kinds = await Figures(database).kinds()
         some = [k for k in kinds if all(getattr(k, f) == v for f, v in wanted.items())]
-        place, found = Place(), list[str]()
+        place, found = PageCursor(), list[str]()
         while page := await lines(database, some if wanted else None, place):
             found += [one.id for one in page[:PAGE]]
             if len(page) <= PAGE:
                 break
-            place = Place.read(str(page[PAGE - 1].place))
+            place = PageCursor.read(str(page[PAGE - 1].place))
         assert found == by_filter(everything, wanted)
 
     playing(where, play)
@@ -130,8 +130,8 @@ def by_filter(requests: list[RequestRecord], wanted: dict[str, str]) -> list[str
 
 def test_a_filter_that_nothing_fits_is_an_empty_page(where: str) -> None:
     async def play(database: Database) -> None:
-        assert await lines(database, [], Place()) == []
-        assert await lines(database, None, Place()) == []
+        assert await lines(database, [], PageCursor()) == []
+        assert await lines(database, None, PageCursor()) == []
         assert await whole(database, "gone") is None
 
     playing(where, play)
@@ -139,8 +139,8 @@ def test_a_filter_that_nothing_fits_is_an_empty_page(where: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "-", "5", "-5-a", "9" * 30 + "-a", "²-a", "1e3-a"])
 def test_a_place_that_cannot_be_read_is_the_beginning(text: str) -> None:
-    found = Place.read(text)
-    assert found == Place() or str(found) == f"{text}-"
+    found = PageCursor.read(text)
+    assert found == PageCursor() or str(found) == f"{text}-"
 
 
 def test_lists_are_read_from_an_index_in_its_order(tmp_path: object) -> None:
@@ -150,7 +150,7 @@ def test_lists_are_read_from_an_index_in_its_order(tmp_path: object) -> None:
     async def play(database: Database) -> None:
         kinds = await Figures(database).kinds()
         for some in (None, kinds, kinds[:1]):
-            sql, values = query(some, Place())
+            sql, values = query(some, PageCursor())
             rows = await database.read(f"EXPLAIN QUERY PLAN {sql}", *values)
             plan = [str(row[3]) for row in rows]
             read = [at for at, line in enumerate(plan) if "traffic_requests" in line]
@@ -173,7 +173,7 @@ def test_lists_are_read_from_an_index_by_postgresql_too(schema: str) -> None:
         connection = await asyncpg.connect(schema)
         await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
         for some, index in ((None, "traffic_by_time"), (kinds, "traffic_by_kind")):
-            sql, values = query(some, Place())
+            sql, values = query(some, PageCursor())
             rows = await connection.fetch(f"EXPLAIN {sql}", *values)
             plan = "\n".join(row[0] for row in rows)
             assert "Seq Scan" not in plan, plan

@@ -73,3 +73,15 @@ def test_groups_are_folded_under_their_certificate(tmp_path: Path) -> None:
         assert "2 groups of these replies, 1 broken" in folded
         assert folded.count("billing") == text.count("billing") == 1
         assert text.index("refunds") < text.index(">support<")
+
+
+def test_a_difference_of_accuracies_is_told_in_points(tmp_path: Path) -> None:
+    recent = StatusSinceAlarm(moment(0), closed=False, graded=9, share=-0.02, low=None, high=None)
+    one = replace(watched(now()).promises[0], kind="parity", share=-0.012, recent=recent)
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin")
+    with page(tmp_path, NO_BUNDLE, ScriptedWatch([one])) as running:
+        browser = Browser(running)
+        browser.login(owner)
+        said = words(browser, "/admin")
+        assert "-1.2 points beside the reference" in said
+        assert "when its alarm rang: -2.0 points in 9 graded audits" in said

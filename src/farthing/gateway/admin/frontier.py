@@ -40,7 +40,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PlottedPoint:
     """A point of a chart, in percent from the left and the top."""
 
     point: Point
@@ -55,7 +55,7 @@ class Drawn:
 class Chart:
     """The points of a policy of which both figures are known."""
 
-    points: tuple[Drawn, ...]
+    points: tuple[PlottedPoint, ...]
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
 
@@ -124,7 +124,7 @@ def chart(found: Sequence[Point]) -> Chart | None:
 
     values, most = scale(max(point.nano for point, _ in known) * 1.05)
     drawn = tuple(
-        Drawn(
+        PlottedPoint(
             point,
             number,
             100 * point.nano / most,

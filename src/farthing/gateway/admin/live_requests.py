@@ -14,8 +14,8 @@ from farthing.gateway.admin.explanation import feedback_on, why_nothing
 from farthing.gateway.admin.figures import EVER, Kind
 from farthing.gateway.admin.requests_read import (
     PAGE,
-    Line,
-    Place,
+    PageCursor,
+    RequestLine,
     Whole,
     audited_lines,
     lines,
@@ -41,7 +41,7 @@ NOBODY = "-"
 class Listed:
     """A page of requests."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RequestLine, ...]
     chosen: Mapping[str, str]
     """What is filtered by."""
     mark: str
@@ -158,21 +158,21 @@ async def _kinds(view: View) -> list[Kind]:
 
 async def _listed(view: View, kinds: list[Kind]) -> Listed:
     chosen = _chosen(view)
-    after = Place.read(view.http.query_params.get("before", ""))
+    after = PageCursor.read(view.http.query_params.get("before", ""))
     found = await _found(view, chosen, kinds, after)
     shown = tuple(found[:PAGE])
     return Listed(
         shown,
         chosen,
         f"{crc32(repr([(one.id, one.came) for one in shown]).encode()):08x}",
-        after == Place(),
+        after == PageCursor(),
         str(shown[-1].place) if len(found) > PAGE else None,
     )
 
 
 async def _found(
-    view: View, chosen: Mapping[str, str], kinds: list[Kind], after: Place
-) -> list[Line]:
+    view: View, chosen: Mapping[str, str], kinds: list[Kind], after: PageCursor
+) -> list[RequestLine]:
     database = view.pages.database
     if "audits" in chosen:
         outcome = next((one for one in OUTCOMES if one == chosen["audits"]), None)

@@ -30,7 +30,7 @@ Verdict = Literal["kept", "broken", "open", "changed", "no grades"]
 
 
 @dataclass(frozen=True)
-class Budget:
+class LimitUse:
     """A limit, and where its window stands."""
 
     limit: Limit
@@ -54,7 +54,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Promise:
+class ShownPromise:
     """How a promise is kept, and what is to be said of it."""
 
     kept: PromiseStatus
@@ -62,7 +62,7 @@ class Promise:
     span: Span | None
     """None where nothing is known, where no one share fits, and of parity: a difference."""
 
-    def is_group_of(self, whole: "Promise") -> bool:
+    def is_group_of(self, whole: "ShownPromise") -> bool:
         """Return whether this is of a group of the replies that another is of."""
         one, other = self.kept, whole.kept
         same = (one.policy, one.mode, one.certificate) == (
@@ -108,7 +108,7 @@ async def disputed(pages: Pages) -> list[Account]:
     return [one for one in found.accounts if one.disputed.calls]
 
 
-async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
+async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[LimitUse]:
     """Return the limits of the configuration, and those of keys where they may be seen."""
     gateway = pages.gateway
     limits = all_limits(gateway.config, await pages.keys.list() if keys else [], now)
@@ -117,7 +117,7 @@ async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[Budget]:
     return [budget(limit, balances, now) for limit in limits]
 
 
-def budget(limit: Limit, balances: Iterable[AccountBalance], now: datetime) -> Budget:
+def budget(limit: Limit, balances: Iterable[AccountBalance], now: datetime) -> LimitUse:
     """Return where a limit stands; its pace is what was spent by the time that is gone."""
     found = next(b for b in balances if (b.account, b.period) == (limit.account, limit.period))
     spent = found.settled.of(limit.unit) + found.held.of(limit.unit)
@@ -125,13 +125,13 @@ def budget(limit: Limit, balances: Iterable[AccountBalance], now: datetime) -> B
     if found.starts_at is not None and found.resets_at is not None and limit.period != "minute":
         gone = (now - found.starts_at) / (found.resets_at - found.starts_at)
         ends_at = spent / gone if gone >= PACED else None
-    return Budget(limit, spent, found.resets_at, ends_at)
+    return LimitUse(limit, spent, found.resets_at, ends_at)
 
 
-def promise(kept: PromiseStatus) -> Promise:
+def promise(kept: PromiseStatus) -> ShownPromise:
     """Return what is to be said of a promise: kept and broken are proved, the rest is open."""
     if kept.share is None or kept.low is None or kept.high is None:
-        return Promise(kept, "no grades", None)
+        return ShownPromise(kept, "no grades", None)
     verdict: Verdict = "open"
     if kept.changed:
         verdict = "changed"
@@ -141,5 +141,5 @@ def promise(kept: PromiseStatus) -> Promise:
         elif kept.low >= kept.promised:
             verdict = "kept"
     if kept.changed or is_difference(kept.kind):
-        return Promise(kept, verdict, None)
-    return Promise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))
+        return ShownPromise(kept, verdict, None)
+    return ShownPromise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))

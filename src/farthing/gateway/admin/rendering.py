@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from farthing.gateway.monitoring.promises import is_difference
 from farthing.money import significant, usd_from_nano
 from farthing.storage.ledger.base import said
 
@@ -36,6 +37,7 @@ def environment() -> Environment:
         "kind": lambda promise: promise.__struct_config__.tag,
     }
     found.tests["group_of"] = lambda one, whole: one.is_group_of(whole)
+    found.tests["difference"] = is_difference
     found.globals["static"] = partial(_address, _digests())
     return found
 

@@ -33,7 +33,7 @@ _LINE = """id, at_us, policy, model, promise, cost_nano, later_nano, saved_nano,
 
 
 @dataclass(frozen=True)
-class Place:
+class PageCursor:
     """Where a page ends: it goes on with what came before."""
 
     at_us: int = _NEWEST
@@ -43,11 +43,13 @@ class Place:
         return f"{self.at_us}-{self.id}"
 
     @classmethod
-    def read(cls, text: str) -> "Place":
+    def read(cls, text: str) -> "PageCursor":
         """Return the place that was written; the newest where none can be read.
 
-        >>> Place.read(str(Place(5, "a-b"))) == Place(5, "a-b"), Place.read("x").at_us == _NEWEST
-        (True, True)
+        >>> PageCursor.read(str(PageCursor(5, "a-b"))) == PageCursor(5, "a-b")
+        True
+        >>> PageCursor.read("x").at_us == _NEWEST
+        True
         """
         at, _, name = text.partition("-")
         return cls(int(at), name) if at.isascii() and at.isdecimal() and len(at) < 19 else cls()
@@ -67,7 +69,7 @@ class _Calls(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Line:
+class RequestLine:
     """One request in a list; money in nano-dollars."""
 
     id: str
@@ -87,9 +89,9 @@ class Line:
     """What became of its audit; None: it was not drawn."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PageCursor:
         """Where it stands in the list."""
-        return Place(self.at_us, self.id)
+        return PageCursor(self.at_us, self.id)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class Whole:
     """What was asked in the background afterwards."""
 
 
-async def lines(database: Database, kinds: Sequence[Kind] | None, after: Place) -> list[Line]:
+async def lines(
+    database: Database, kinds: Sequence[Kind] | None, after: PageCursor
+) -> list[RequestLine]:
     """Return a page of requests, the newest first, and one more where there are more.
 
     Args:
@@ -114,8 +118,8 @@ async def lines(database: Database, kinds: Sequence[Kind] | None, after: Place) 
 
 
 async def audited_lines(
-    database: Database, outcome: Outcome, wanted: Mapping[str, str], after: Place
-) -> list[Line]:
+    database: Database, outcome: Outcome, wanted: Mapping[str, str], after: PageCursor
+) -> list[RequestLine]:
     """Return a page of requests whose audits came to something; see `lines`.
 
     Args:
@@ -129,7 +133,7 @@ async def audited_lines(
     return await _read(database, sql, values)
 
 
-def query(kinds: Sequence[Kind] | None, after: Place) -> tuple[str, Row]:
+def query(kinds: Sequence[Kind] | None, after: PageCursor) -> tuple[str, Row]:
     """Return the statement of a page and its values; an empty one where nothing is asked for."""
     page = f"(at_us, id) < ($1, $2) ORDER BY at_us DESC, id DESC LIMIT {PAGE + 1}"
     select = f"SELECT {_LINE} FROM traffic_requests WHERE"  # noqa: S608 - values are parameters
@@ -157,16 +161,16 @@ async def whole(database: Database, name: str) -> Whole | None:
     return Whole(replace(passed_from(rows[0]), trace=live), tuple(later))
 
 
-async def _read(database: Database, sql: str, values: Row) -> list[Line]:
+async def _read(database: Database, sql: str, values: Row) -> list[RequestLine]:
     found = [_line(row) for row in await database.read(sql, *values)] if sql else []
     came = await outcomes(database, [one.id for one in found if one.audited])
     return [replace(one, came=came.get(one.id)) for one in found]
 
 
-def _line(row: Row) -> Line:
+def _line(row: Row) -> RequestLine:
     name, at, policy, model, promise, cost, later, saved, latency, audited, trace = row
     calls = msgspec.json.decode(trace, type=_Calls).calls
-    return Line(
+    return RequestLine(
         id=name,
         at=moment(at),
         at_us=at,

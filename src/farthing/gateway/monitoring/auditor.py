@@ -49,7 +49,7 @@ LOG = logging.getLogger("farthing.gateway")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _AuditReplies:
     """What came of asking."""
 
     calls: Sequence[Call]
@@ -115,7 +115,7 @@ class Auditor:
         asked = self._passed.get(audit.id) or (written if audit.whole else None)
         if policy is None or written is None or asked is None:
             LOG.warning("an audit of %s cannot be asked: its text is gone", audit.under.policy)
-            await self._write(audit, written, _Found(()), policy, failed=True)
+            await self._write(audit, written, _AuditReplies(()), policy, failed=True)
             return
         agents = policy.to_audit if audit.purpose == AUDIT else policy.to_explore
         found = await self._asked(agents, asked, written)
@@ -132,7 +132,7 @@ class Auditor:
 
     async def _asked(
         self, agents: Sequence[Agent], asked: RequestRecord, written: RequestRecord
-    ) -> _Found:
+    ) -> _AuditReplies:
         """Ask the models that were not asked; what they say is bought once.
 
         One that failed while the client waited is asked no second time: that it gave no answer is
@@ -151,7 +151,7 @@ class Auditor:
         if unpaid:
             soon = datetime.now(UTC) + timedelta(hours=1)
             until = min(one or soon for one in unpaid)
-        return _Found([*unwritten, *calls], len(calls) < len(others), until)
+        return _AuditReplies([*unwritten, *calls], len(calls) < len(others), until)
 
     async def _ask(self, agent: Agent, asked: RequestRecord) -> Call | FarthingError:
         try:
@@ -163,7 +163,7 @@ class Auditor:
         self,
         audit: Audit,
         asked: RequestRecord | None,
-        found: _Found,
+        found: _AuditReplies,
         policy: Audited | None,
         *,
         failed: bool,

@@ -71,7 +71,7 @@ async def count(database: Database, delta: float) -> int:
 
     Args:
         database: with the tables of `SCHEMA`.
-        delta: of certificates that are new; see `monitor.begin`.
+        delta: of certificates that are new; see `statistics.begin`.
     """
     counted = 0
     for row in await database.read(_WAITING):

@@ -24,13 +24,13 @@ class Under:
         return self.policy, self.mode, self.certificate
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="what", omit_defaults=True):
+class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="what", omit_defaults=True):
     """What happened to one request."""
 
     group: str | None = None
 
 
-class Replied(Event, frozen=True, kw_only=True, tag="replied"):
+class Replied(RequestEvent, frozen=True, kw_only=True, tag="replied"):
     """A reply was given under the certificate."""
 
     kind: str
@@ -45,7 +45,7 @@ class Replied(Event, frozen=True, kw_only=True, tag="replied"):
     latency_s: float | None = None
 
 
-class AuditAsked(Event, frozen=True, kw_only=True, tag="asked"):
+class AuditAsked(RequestEvent, frozen=True, kw_only=True, tag="asked"):
     """The models that had not been asked were, for an audit or to explore."""
 
     purpose: str
@@ -56,7 +56,7 @@ class AuditAsked(Event, frozen=True, kw_only=True, tag="asked"):
     """Whether some could not be asked, so that nobody will grade it."""
 
 
-class AuditGraded(Event, frozen=True, kw_only=True, tag="graded"):
+class AuditGraded(RequestEvent, frozen=True, kw_only=True, tag="graded"):
     """An audit got its grade."""
 
     value: float
@@ -65,7 +65,7 @@ class AuditGraded(Event, frozen=True, kw_only=True, tag="graded"):
     """With which it was drawn."""
 
 
-class Volunteered(Event, frozen=True, kw_only=True, tag="volunteered"):
+class Volunteered(RequestEvent, frozen=True, kw_only=True, tag="volunteered"):
     """A user sent a grade that no interval takes."""
 
     value: float
@@ -73,7 +73,7 @@ class Volunteered(Event, frozen=True, kw_only=True, tag="volunteered"):
     """The same user's grade before; None: it is the first."""
 
 
-class Closed(Event, frozen=True, kw_only=True, tag="closed"):
+class Closed(RequestEvent, frozen=True, kw_only=True, tag="closed"):
     """Somebody saw to an alarm."""
 
     signal: str

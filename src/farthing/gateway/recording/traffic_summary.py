@@ -25,7 +25,7 @@ WHERE account = $1 AND length("window") = 10"""
 
 
 @dataclass(frozen=True)
-class Line:
+class ModelTraffic:
     """The requests that asked for one model; money in nano-dollars."""
 
     policy: str | None
@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Compared:
+class LedgerComparison:
     """What was recorded of some days beside what the ledger was charged on them."""
 
     since: date
@@ -59,10 +59,10 @@ class OutsideTask:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrafficSummary:
     """What all of it comes to."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ModelTraffic, ...]
     """The most asked first."""
     conversations: int
     oldest: datetime | None
@@ -74,11 +74,11 @@ class Summary:
     """Trials that there was no room for."""
     outside: tuple[OutsideTask, ...]
     """Requests that were asked of a policy, or nearly are its task, and are outside it."""
-    compared: Compared | None
+    compared: LedgerComparison | None
     """None: nothing says what the ledger was charged."""
 
 
-async def summarise(where: str) -> Summary:
+async def summarise(where: str) -> TrafficSummary:
     """Count what a database holds."""
     database = await open_database(where, (), create=False)
     try:
@@ -89,8 +89,8 @@ async def summarise(where: str) -> Summary:
         compared = None if oldest is None else await _compared(database, moment(oldest))
     finally:
         await database.aclose()
-    return Summary(
-        lines=tuple(Line(*line) for line in lines),
+    return TrafficSummary(
+        lines=tuple(ModelTraffic(*line) for line in lines),
         conversations=conversations,
         oldest=None if oldest is None else moment(oldest),
         dropped=lost.get(DROPPED, 0),
@@ -110,7 +110,7 @@ async def outside_tasks(database: Database) -> tuple[OutsideTask, ...]:
     return tuple(OutsideTask(*row) for row in rows)
 
 
-async def _compared(database: Database, oldest: datetime) -> Compared | None:
+async def _compared(database: Database, oldest: datetime) -> LedgerComparison | None:
     """Compare what is recorded with what the ledger in the same database was charged.
 
     Of the oldest day some requests may have been deleted, where the ledger knows an earlier one: it
@@ -128,4 +128,4 @@ async def _compared(database: Database, oldest: datetime) -> Compared | None:
         return None
     midnight = datetime.combine(first, time.min, UTC)
     ((recorded,),) = await database.read(_RECORDED, microseconds(midnight))
-    return Compared(first, recorded, sum(since))
+    return LedgerComparison(first, recorded, sum(since))

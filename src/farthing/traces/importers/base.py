@@ -1,7 +1,7 @@
 """What an importer is: it reads another tool's file, call by call.
 
 An importer only says what its file says. Putting the calls of a question together (`gather.py`),
-and supplying accepted answers and prices (`supply.py`), is the same for all of them.
+and supplying accepted answers and prices (`missing_fields.py`), is the same for all of them.
 """
 
 from collections.abc import Iterator, Mapping
