@@ -16,8 +16,8 @@ of questions that they stop; and alpha is swept, since at equal prices a single 
 between few escalations and none.
 
 Source: Valkanas and others 2025, arXiv:2511.07396, and the authors' `AntonValk/C3PO-LLM`, `ours.py`
-(the search over thresholds, the rank of the quantile, thresholds above 1). Their bound on
-generalisation is not used.
+(the search over thresholds, the rank of the quantile, thresholds above 1); of the paper the
+abstract was at hand. Its bound on generalisation is not used.
 """
 
 from collections.abc import Iterator, Sequence
