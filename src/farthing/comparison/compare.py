@@ -11,6 +11,7 @@ from farthing.comparison.optimality_gap import FreshSample, known_optimum
 from farthing.comparison.plan import EVERYONE, Plan
 from farthing.comparison.played import Ground, play_candidates
 from farthing.comparison.published import fitted_to, published
+from farthing.comparison.router_figures import Singles, with_router_figures
 from farthing.comparison.splits import evaluate_on_splits
 from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
 from farthing.errors import InputError
@@ -119,6 +120,7 @@ def compare_these(
         recorded, division, [test for _, test in splits[: found.played]]
     )
     rows = found.rows if singles is None else [singles.row(row) for row in found.rows]
+    rows = with_router_figures(rows, Singles.of(recorded, division.rest))
     return Comparison(
         source=dataset.name,
         fingerprint=fingerprint(recorded.traces),

@@ -10,6 +10,7 @@ from farthing.recommendation.base import (
     GAINED,
     METRICS,
     PROMISE_METRICS,
+    ROUTER_FIGURES,
     SAVED,
     TIMES_OPTIMUM,
     Comparison,
@@ -25,7 +26,8 @@ def results(comparison: Comparison) -> list[dict[str, Value]]:
     Metrics are means over the splits. The standard error of metric `m` is `m_se`; what does not
     exist (the policy could not run, a split has no solvable question) is None. It is the spread
     over splits that share questions; `saved_low` and `saved_high` are a 95 % interval that is
-    corrected for that, and so are those of `gained`.
+    corrected for that, and so are those of `gained`. `ROUTER_FIGURES` are of all questions outside
+    training at once and have no error.
     """
     measured = METRICS if comparison.promise is None else PROMISE_METRICS
     metrics = (*measured, TIMES_OPTIMUM, SAVED, GAINED)
@@ -55,7 +57,7 @@ def _record(row: Row, metrics: Sequence[str]) -> dict[str, Value]:
         low, high = row.intervals.get(metric, (math.nan, math.nan))
         ends = {f"{metric}_low": low, f"{metric}_high": high}
         record |= {name: None if math.isnan(end) else end for name, end in ends.items()}
-    return record
+    return record | {name: row.router_figures.get(name) for name in ROUTER_FIGURES}
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:

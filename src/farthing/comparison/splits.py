@@ -120,8 +120,7 @@ class Court:
         figures = self.asked.swept(points.correct, theirs)
         if figures is None:
             return []
-        cost = [usd_from_nano(int(total)) / len(points) for total in points.cost_nano.sum(axis=0)]
-        return list(zip(cost, figures.tolist(), strict=True))
+        return list(zip(points.mean_usd(), figures.tolist(), strict=True))
 
 
 def evaluate_on_splits(
@@ -183,5 +182,6 @@ def _row(line: CandidateRun, court: Court, played: Sequence[Sequence[dict[str, f
         row,
         per_split={name: [one[name] for one in figures] for name in PROMISE_METRICS},
         frontier=court.swept(first),
+        curve=[] if first.accepted is None else first.points.cost_and(first.accepted),
         curves={name: list(c) for name, c in first.fitted.curves.items()},
     )

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from farthing.comparison.optimality_gap import FreshSample
 from farthing.comparison.plan import Plan
 from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates
@@ -12,7 +14,9 @@ from farthing.methods.base import Dataset, Fitted
 from farthing.process.batch_replay import replay
 from farthing.promises.certificate import Population
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Candidate, Event, Row, Watch
+from farthing.recommendation.played import grid, operating_points_of
 from farthing.recommendation.replayed_candidate import (
+    NO_THRESHOLD,
     ReplayedCandidate,
     frontier,
     metrics,
@@ -123,8 +127,19 @@ def _row(line: ThresholdedRun, played: Sequence[_Played]) -> Row:
         per_split={name: [values[name] for values in figures] for name in METRICS},
         kappa=[split.kappa[seed] for seed in seeds for split in played],
         frontier=frontier(line.entrants[0]),
+        curve=_curve(line.entrants[0]),
         curves={name: list(c) for name, c in line.entrants[0].fitted.curves.items()},
     )
+
+
+def _curve(entrant: ReplayedCandidate) -> list[tuple[float, float]]:
+    """Return (cost in USD a question, accuracy) at its thresholds; its one point without any."""
+    if entrant.candidate.calibration == "none":
+        everything = np.arange(len(entrant.replayed))
+        found = metrics(play(entrant, NO_THRESHOLD, everything, stream(entrant.candidate.name)))
+        return [(found["cost_usd"], found["accuracy"])]
+    points = operating_points_of(entrant.replayed, grid(entrant.replayed))
+    return points.cost_and(points.correct)
 
 
 def beside_optimum(

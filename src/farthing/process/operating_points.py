@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.money import usd_from_nano
 from farthing.process import latency
 from farthing.process.replay import Counts
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
@@ -58,6 +59,14 @@ class OperatingPoints:
     def as_sets(self) -> "OperatingPoints":
         """Return the points of the policy that hands over every answer it has paid for."""
         return replace(self, correct=self.covered, answered=self.answered | self.covered)
+
+    def mean_usd(self) -> list[float]:
+        """Return the mean cost of each point in dollars a question."""
+        return [usd_from_nano(int(total)) / len(self) for total in self.cost_nano.sum(axis=0)]
+
+    def cost_and(self, right: BoolArray) -> list[tuple[float, float]]:
+        """Return (mean cost in dollars, accuracy) of each point; right is [n, G]."""
+        return list(zip(self.mean_usd(), right.mean(axis=0).tolist(), strict=True))
 
     def _map(self, change: Callable[[np.ndarray], np.ndarray]) -> "OperatingPoints":
         names = [field.name for field in fields(self) if field.name != "values"]

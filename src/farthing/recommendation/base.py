@@ -48,6 +48,12 @@ SAVED = "saved"
 GAINED = "gained"
 """Accuracy of the single best answer less the reference's, likewise."""
 
+GAIN_AT_EQUAL_COST, SAVING_AT_EQUAL_ACCURACY = "gain_at_equal_cost", "saving_at_equal_accuracy"
+AIQ, ARENA_SCORE = "aiq", "arena_score"
+ROUTER_FIGURES = (GAIN_AT_EQUAL_COST, SAVING_AT_EQUAL_ACCURACY, AIQ, ARENA_SCORE)
+"""What benchmarks of routers print (`comparison.router_figures`): against the best single model of
+all questions outside training, and RouterArena's score of mean cost and accuracy."""
+
 KEPT, FELL_BACK = "kept", "fell_back"
 PROMISE_METRICS = (
     "cost_usd",
@@ -158,6 +164,11 @@ class Row:
     frontier: list[tuple[float, float]] = field(default_factory=list)
     """(cost_usd, coverage) on all questions outside training, as the threshold sweeps down; for a
     pointwise policy its one point. Of another promise than coverage its figure (`plots`)."""
+    curve: list[tuple[float, float]] = field(default_factory=list)
+    """(cost_usd, accuracy of the single best answer) at each operating point of the first seed, on
+    all questions outside training; empty where accuracy is not known."""
+    router_figures: Mapping[str, float] = field(default_factory=dict)
+    """`ROUTER_FIGURES`, as far as they exist; no splits and no errors."""
     curves: Mapping[str, list[float]] = field(default_factory=dict)
     """Training curves of the first seed."""
     note: str = ""

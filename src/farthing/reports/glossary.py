@@ -4,7 +4,17 @@ from farthing.methods.cards import cards
 from farthing.money import significant
 from farthing.promises.base import Promise
 from farthing.promises.texts import Column, hundredths, share
-from farthing.recommendation.base import FELL_BACK, KEPT, SAVED, TIMES_OPTIMUM, Comparison
+from farthing.recommendation.base import (
+    AIQ,
+    ARENA_SCORE,
+    FELL_BACK,
+    GAIN_AT_EQUAL_COST,
+    KEPT,
+    SAVED,
+    SAVING_AT_EQUAL_ACCURACY,
+    TIMES_OPTIMUM,
+    Comparison,
+)
 from farthing.reports.base import PER_THOUSAND, knows_optimum
 
 KEY = (
@@ -43,6 +53,47 @@ BESIDE_OPTIMUM = Column(
 
 def _saved(share: float) -> str:
     return f"{100 * share:.1f} %".replace("-0.0 %", "0.0 %")
+
+
+def _points(difference: float) -> str:
+    return f"{100 * difference:+.1f}".replace("-0.0", "+0.0")
+
+
+ROUTER_COLUMNS = (
+    Column(
+        GAIN_AT_EQUAL_COST,
+        "Gain at equal cost, points",
+        "Gain",
+        _points,
+        "accuracy of the best operating point that costs no more than the most accurate single "
+        "model, less that model's (after LLMRouterBench's PerfGain); chosen after the answers are "
+        "known, on all questions outside training, as are the next two",
+    ),
+    Column(
+        SAVING_AT_EQUAL_ACCURACY,
+        "Saving at equal accuracy",
+        "Saving",
+        _saved,
+        "1 - cost of the cheapest operating point that is as accurate as that model, over its cost "
+        "(LLMRouterBench's CostSave)",
+    ),
+    Column(
+        AIQ,
+        "AIQ",
+        "AIQ",
+        share,
+        "mean accuracy of the convex hull of cost and accuracy, between what the cheapest and the "
+        "most expensive single model cost (RouterBench)",
+    ),
+    Column(
+        ARENA_SCORE,
+        "Arena score",
+        "Arena",
+        share,
+        "RouterArena's weighted mean of accuracy and the logarithm of cost, of the figures above",
+    ),
+)
+"""What benchmarks of routers print."""
 
 
 def columns(comparison: Comparison) -> tuple[Column, ...]:

@@ -101,7 +101,7 @@ def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
         everything=comparison.promise is None
         and bool(promised(comparison, alpha))
         and not cheapest_promised(comparison, alpha),
-        grids=tuple(tables.grids(comparison, alpha)),
+        grids=tuple(tables.written_grids(comparison, alpha)),
         frontier=_inline(
             plots.frontier(comparison, alpha), f"Cost and {goal.name.lower()}, alpha {shown}"
         )

@@ -28,7 +28,7 @@ from farthing.reports.base import (
     rows_at,
     standard_error_of,
 )
-from farthing.reports.glossary import columns, count, key, per_thousand
+from farthing.reports.glossary import ROUTER_COLUMNS, columns, count, key, per_thousand
 from farthing.reports.promises import goal_of
 from farthing.reports.published import beside, notes
 
@@ -136,6 +136,37 @@ def published_grid(comparison: Comparison, alpha: Fraction) -> Grid:
     )
 
 
+def router_grid(comparison: Comparison, alpha: Fraction) -> Grid:
+    """Lay out what benchmarks of routers print, where some row has it."""
+    rows = [row for row in rows_at(comparison, alpha) if row.router_figures]
+    return Grid(
+        f"{goal_of(comparison, alpha).title}, as benchmarks of routers print it",
+        ("Policy", *(column.heading for column in ROUTER_COLUMNS)),
+        ("Policy", *(column.short for column in ROUTER_COLUMNS)),
+        tuple(
+            TableLine(
+                row.policy,
+                row.label,
+                tuple(
+                    TableCell(column.write(row.router_figures[column.metric]))
+                    if column.metric in row.router_figures
+                    else NOTHING
+                    for column in ROUTER_COLUMNS
+                ),
+                GROUPS[row.calibration],
+            )
+            for row in rows
+        ),
+        tuple(f"{column.heading}: {column.meaning}" for column in ROUTER_COLUMNS),
+    )
+
+
+def written_grids(comparison: Comparison, alpha: Fraction) -> list[Grid]:
+    """Return the tables of one alpha that a report has: those of the terminal and one more."""
+    last = router_grid(comparison, alpha)
+    return [*grids(comparison, alpha), *([last] if last.lines else [])]
+
+
 def grids(comparison: Comparison, alpha: Fraction) -> list[Grid]:
     """Return every table of one alpha that has lines."""
     made = (policy_grid, difference_grid, published_grid)
@@ -209,7 +240,7 @@ def markdown(comparison: Comparison) -> str:
         + ", ".join(map(str, comparison.seeds)),
     ]
     for alpha in alphas(comparison):
-        for grid in grids(comparison, alpha):
+        for grid in written_grids(comparison, alpha):
             parts += [f"## {_plain(grid.title)}", _markdown_grid(grid)]
             parts += ["\n".join(f"- {_plain(note)}" for note in grid.notes)] if grid.notes else []
     parts += [f"Note: {_plain(note)}" for note in comparison.notes]

@@ -105,7 +105,7 @@ def test_the_similarity_router_is_the_packages(
     for vector in vectors[200:225]:
         monkeypatch.setattr(routellm, "OPENAI_CLIENT", served(vector))
         found.append(theirs.calculate_strong_win_rate(""))
-    np.testing.assert_allclose(found, ours.win(test)[:25], atol=1e-4)
+    np.testing.assert_allclose(found, ours.score(test)[:25], atol=1e-4)
 
 
 @pytest.mark.extras(*ROUTELLM)
@@ -128,7 +128,7 @@ def test_the_factorisation_router_is_the_packages_model(
     for vector in vectors[200:]:
         monkeypatch.setattr(model, "OPENAI_CLIENT", served(vector))
         found.append(theirs.pred_win_rate(1, 0, ""))
-    np.testing.assert_allclose(found, ours.win(test), atol=1e-6)
+    np.testing.assert_allclose(found, ours.score(test), atol=1e-6)
 
 
 @pytest.mark.extras("automix")

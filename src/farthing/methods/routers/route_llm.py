@@ -17,27 +17,24 @@ from farthing.features.question import HASHED_WORDS, embedded
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,
-    PoolTables,
+    TwoModelPolicy,
     pool_method,
     quantiles,
     strongest,
     tables,
+    weak_beside,
 )
-from farthing.process.base import State
-from farthing.process.operating_points import OperatingPoints, of_calls
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import FloatArray, TraceArrays
 
 Kind = Literal["similarity", "factorisation"]
 GAMMA = 10.0
 """How fast the weight of a training question falls with its distance (the paper's gamma)."""
-LEAST_LOSS = 0.01
-"""A weak model is not taken to lose less than this share of the answers."""
 STRENGTH = 0.3
 """Inverse strength of the L2 penalty on the factors."""
 
 
 @dataclass(frozen=True)
-class RouteLlmPolicy(PoolPolicy):
+class RouteLlmPolicy(TwoModelPolicy):
     """Two models and what is known of the questions that the strong one wins."""
 
     embedding: str
@@ -55,35 +52,20 @@ class RouteLlmPolicy(PoolPolicy):
     values: FloatArray
     """[G] thresholds on the chance that the strong model wins, descending."""
 
-    def win(self, traces: TraceArrays) -> FloatArray:
+    def score(self, traces: TraceArrays) -> FloatArray:
         """Return the estimated chance that the strong model's answer is the better one, [n]."""
         vectors = embedded(traces, self.embedding)
         if self.kind == "factorisation":
-            return _rounded(1 / (1 + np.exp(-(vectors @ self.weights))))
+            return np.asarray(1 / (1 + np.exp(-(vectors @ self.weights))))
         near = vectors @ self.seen.T
         near /= np.maximum(near.max(axis=1, keepdims=True), 1e-9)
         weight = GAMMA ** (1 + near)
-        return _rounded((weight @ self.won) / weight.sum(axis=1))
+        return np.asarray((weight @ self.won) / weight.sum(axis=1))
 
-    def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
-        """Ask the strong model where it is likely enough to win, else the weak one."""
-        win = self.win(state.recorded)
-        chosen = np.where(win >= self.values[point], self.strong, self.weak)
-        rows = np.arange(len(state))
-        asks = ~state.known[rows, chosen] & state.can_buy[rows, chosen]
-        return np.where(asks, chosen, -1), asks, chosen
-
-    def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Route every question at every threshold."""
-        win = self.win(traces)[:, None]
-        chosen = np.where(win >= self.values, self.strong, self.weak)
-        made = chosen[:, :, None] == np.arange(traces.n_roles)
-        return of_calls(traces, self.values, made, chosen)
-
-
-def _rounded(win: FloatArray) -> FloatArray:
-    """Drop the last digits, in which a product of matrices depends on how many rows it has."""
-    return np.round(win, 9)
+    @property
+    def cuts(self) -> FloatArray:
+        """[G] the thresholds themselves."""
+        return self.values
 
 
 @dataclass(frozen=True)
@@ -100,14 +82,14 @@ class RouteLlmLearner(PoolLearner):
         """Learn from training questions."""
         pool = tables(train)
         strong = strongest(train, self.strong)
-        weak = _weak(pool, strong)
+        weak = weak_beside(pool, strong)
         won = (1 + pool.right[:, strong].astype(float) - pool.right[:, weak]) / 2
         seen = embedded(train, self.embedding)
         weights = factors(seen, won)
         policy = RouteLlmPolicy(
             self.embedding, self.kind, weak, strong, seen, won, weights, np.empty(0)
         )
-        return replace(policy, values=-quantiles(-policy.win(train)))
+        return replace(policy, values=-quantiles(-policy.rounded(train)))
 
 
 def factors(seen: FloatArray, won: FloatArray) -> FloatArray:
@@ -120,14 +102,6 @@ def factors(seen: FloatArray, won: FloatArray) -> FloatArray:
     model = LogisticRegression(C=STRENGTH, fit_intercept=False, max_iter=1_000)
     weights: FloatArray = model.fit(seen[clear], won[clear] > 0).coef_[0]
     return weights
-
-
-def _weak(pool: PoolTables, strong: int) -> int:
-    """Return the model that saves most money for each answer that it gets wrong instead."""
-    cost, right = pool.cost.mean(axis=0), pool.right.mean(axis=0)
-    saved = np.maximum(cost[strong] - cost, 0)
-    lost = np.maximum(right[strong] - right, 0) + LEAST_LOSS
-    return int(np.argmax(saved / lost))
 
 
 ROUTE_LLM = pool_method(
