@@ -11,7 +11,7 @@ from farthing.promises.certificate import BoolArray, FloatArray, IntArray
 from farthing.promises.levels import Level, exact_level, exact_margin
 from farthing.promises.statistics import clusters as clustered
 from farthing.promises.statistics.clusters import Clusters, clustered_p_values
-from farthing.promises.statistics.fixed_sequence import cheapest_proven, check_shapes
+from farthing.promises.statistics.fixed_sequence import cheapest, check_shapes, proven
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.promises.statistics.sampled_mean import Sample, sampled_p_values, weighted_p_values
 
@@ -58,6 +58,11 @@ class Paired:
             raise CalibrationError("the sample must be of the same questions and operating points")
         clustered.check(self.clusters, shape[0], self.sample)
 
+    @property
+    def exact(self) -> bool:
+        """Whether every question counts once, so that losses and wins are all that matters."""
+        return self.sample is None and self.weights is None and self.clusters is None
+
     def cheaper(self) -> Self | None:
         """Return the points that cost less than the reference alone; None: there are none."""
         if self.reference_nano is None or self.sample is not None:
@@ -85,9 +90,26 @@ def parity_point(paired: Paired, epsilon: Level, delta: Level) -> int | None:
     >>> parity_point(Paired(cost, right, right[:, 0]), 0.02, 0.1)
     0
     """
-    p_values = parity_p_values(paired, epsilon)
-    limit = exact_level(delta, "delta")
-    return cheapest_proven(p_values, limit, paired.cost_nano, paired.reference_nano)
+    found = np.flatnonzero(parity_proved(paired, epsilon, delta))
+    return cheapest(found, paired.cost_nano, paired.reference_nano)
+
+
+def parity_proved(paired: Paired, epsilon: Level, delta: Level) -> BoolArray:
+    """Return which operating points are proved, tested from the dearest down until one fails, [G].
+
+    The exact test takes its time where there are many questions, so that none is made in vain.
+    """
+    margin, limit = float(exact_margin(epsilon)), float(exact_level(delta, "delta"))
+    found = np.zeros(paired.correct.shape[1], dtype=bool)
+    if paired.exact:
+        lost, won = _counts(paired)
+        for point in range(len(found) - 1, -1, -1):
+            n = len(paired.reference)
+            if loss_p_value(int(lost[point]), int(won[point]), n, margin) > limit:
+                break
+            found[point] = True
+        return found
+    return proven(parity_p_values(paired, epsilon)[::-1], limit)[::-1]
 
 
 def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
@@ -105,7 +127,12 @@ def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
         return weighted_p_values(loss, paired.weights, margin)
     if paired.clusters is not None:
         return clustered_p_values(loss, paired.clusters, margin)
-    lost = (reference & ~paired.correct).sum(axis=0)
-    won = (~reference & paired.correct).sum(axis=0)
-    pairs = zip(lost, won, strict=True)
+    pairs = zip(*_counts(paired), strict=True)
     return np.array([loss_p_value(int(minus), int(plus), n, margin) for minus, plus in pairs])
+
+
+def _counts(paired: Paired) -> tuple[IntArray, IntArray]:
+    """Return how many questions each operating point loses, and how many it wins, [G] both."""
+    reference = paired.reference[:, None]
+    lost = (reference & ~paired.correct).sum(axis=0)
+    return lost, (~reference & paired.correct).sum(axis=0)

@@ -90,10 +90,6 @@ def _lines(found: Recommendation) -> Iterator[str]:
     )
     more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
     yield f"Tried, by what a question is expected to cost once it is proved: {tried}{more}."
-    proved = [trial for trial in found.trials if trial.share]
-    if len(proved) > 1:
-        shares = ", ".join(f"{trial.name} {float(trial.share):.2f}" for trial in proved)
-        yield f"Proved side by side, by their shares of delta: {shares}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
     yield from (f"Note: {note.rstrip('.')}." for note in found.notes)

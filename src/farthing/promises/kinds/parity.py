@@ -34,7 +34,7 @@ from farthing.promises.levels import (
     margin_of,
 )
 from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
-from farthing.promises.paired import Paired, parity_p_values, parity_point
+from farthing.promises.paired import Paired, parity_p_values, parity_point, parity_proved
 from farthing.promises.payload import Reads, Recorded, Watched
 from farthing.promises.statistics import clusters as clustered
 from farthing.promises.statistics.clusters import PerRequest
@@ -155,8 +155,8 @@ class Parity(BesideReference):
 
     def exhausted(self, evidence: Paired) -> bool:
         """Return whether all points are proved."""
-        level = float(exact_level(self.delta, "delta") * self.share)
-        return bool((parity_p_values(evidence, self.epsilon) <= level).all())
+        level = exact_level(self.delta, "delta") * self.share
+        return bool(parity_proved(evidence, self.epsilon, level).all())
 
     def testing(self, evidence: Paired) -> SequenceTest:
         """Return how it was tested: from the dearest point down."""
