@@ -235,7 +235,7 @@ def test_what_was_not_tried_proves_nothing(farthing: Farthing, tmp_path: Path) -
 
     asyncio.run(go())
     farthing("traffic", "export", "--database", where, "--out", "traces.jsonl")
-    said = ("--promise", "agreement", "--reference", "large", "--json")
+    said = ("--promise", "agreement", "--reference", "large", "--epsilon", "0.01", "--json")
     done = farthing("recommend", "--traces", "traces.jsonl", *said)
     assert done.code == 1, done.err
     assert sum(json.loads(done.out)["questions"].values()) == 200

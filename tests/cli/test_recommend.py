@@ -36,14 +36,17 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     farthing: Farthing, traces: Path
 ) -> None:
-    done = farthing("recommend", "--traces", traces, *FIVE, "--out", "b")
+    held = ("--holdout", "98")
+    done = farthing("recommend", "--traces", traces, *FIVE, *held, "--out", "b")
     assert done.code == 0
     assert done.err == "bundle: b\n"
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40
     assert lines[0].startswith("pool.jsonl: use ")
-    n = splits.split_four_ways(pool(700), 0).distinct(pool(700).content)
+    roles = splits.Roles(choose=False, measure=False, holdout=98)
+    n = splits.split_four_ways(pool(700), 0, roles).distinct(pool(700).content)
+    assert n == {"train": 210, "choose": 0, "prove": 392, "report": 98}
     for said in (
         ", proved",
         "large alone (reference)",
@@ -53,7 +56,7 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
         f"Promise: With confidence 0.9 in the draw of {n['prove']} questions",
         "In plain words: Of 100 questions at most 5 fewer",
         "On these test questions: accuracy less that of large",
-        f"{n['train']} questions trained, {n['choose']} chose, {n['prove']} proved",
+        f"{n['train']} questions trained, {n['prove']} proved; these figures are of 98 others.",
         "Tried, by what a question is expected to cost",
         'Next: farthing ask job.toml --bundle b "a question"',
     ):
@@ -61,6 +64,33 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     kept = ft.load("b")
     assert kept.certificate is not None
     assert kept.certificate.sentence() in " ".join(done.out.split())
+
+
+def test_where_none_is_held_out_the_screen_says_of_whom_the_figures_are(
+    farthing: Farthing, traces: Path
+) -> None:
+    done = farthing("recommend", "--traces", traces, *FIVE)
+    assert done.code == 0
+    shown = " ".join(done.out.split())
+    assert max(map(len, done.out.splitlines())) <= 80
+    for said in (
+        "Promise: With confidence 0.9 in the draw of 490 questions",
+        "210 questions trained, 490 proved; these figures are of those that proved, and",
+        "their intervals allow for the choice among all points that were tested",
+    ):
+        assert said in shown, said
+    assert "On these test questions" not in shown
+    chosen = farthing("recommend", "--traces", traces, "--promise", "selective", "--alpha", "0.1")
+    assert "210 questions trained, 117 chose, 275 proved; these figures are of 98 others." in (
+        " ".join(chosen.out.split())
+    )
+
+
+def test_more_are_not_held_out_than_there_are(refused: Refused, traces: Path) -> None:
+    start = ("recommend", "--traces", traces, *FIVE, "--holdout")
+    assert "486 questions are to be held out of 490 that do not train" in refused(*start, "486")
+    assert "hold out 0, or from 5 to 485" in refused(*start, "3")
+    assert "--holdout" in refused(*start, "-1")
 
 
 def test_json_is_all_of_stdout(traces: Path, tmp_path: Path) -> None:
@@ -80,7 +110,17 @@ def test_json_is_all_of_stdout(traces: Path, tmp_path: Path) -> None:
     assert said["saved"] == pytest.approx(1 - chosen["cost_usd"] / said["reference"]["cost_usd"])
     assert chosen["promise"].startswith("With confidence 0.9 in the draw of")
     assert chosen["kept"] is True
-    assert chosen["method"] == said["candidates"][0]["method"]
+    shares = {one["method"]: one["share"] for one in said["candidates"] if one["share"]}
+    assert chosen["method"] in shares
+    assert sum(shares.values()) == pytest.approx(1)
+    assert len(shares) == 3
+    costs = [one["cost_usd"] for one in said["candidates"]]
+    assert costs == sorted(costs)
+    assert (said["held_out"], said["questions"]["report"], said["training"]) == (
+        False,
+        0,
+        [{"questions": 210, "cost_usd": said["training"][0]["cost_usd"]}],
+    )
     assert bundles.load(tmp_path / "b").certificate is not None
     assert "bundle: " in done.stderr
 
@@ -152,7 +192,7 @@ def test_what_is_wrong_is_refused_in_a_line(
     assert "it must be below 1" in refused(*start, "--epsilon", "2")
     assert "--promise" in refused(*start, "--promise", "budget")
     assert "cannot be read" in refused("recommend", "--traces", "absent.jsonl")
-    assert "more than 0.59 s, and 0.1 were given" in refused(*start, "--deadline", "0.1")
+    assert "more than 0.592 s, and 0.1 were given" in refused(*start, "--deadline", "0.1")
     assert farthing(*start, "--out", "b").code == 0
     assert "holds a proved bundle" in refused(*start, "--out", "b")
     (tmp_path / "file").write_text("")
@@ -201,13 +241,16 @@ def test_the_screen_says_how_many_questions_are_distinct(
     done = farthing("recommend", "--traces", repeated, *FIVE, *per, "--out", "r")
     shown = " ".join(done.out.split())
     assert "Note: 2,100 requests, 700 distinct questions; " in shown
-    assert "in the draw of 275 distinct questions" in shown
-    assert "210 questions trained, 117 chose, 275 proved; these figures are of 98 others" in shown
+    held = "request" in per  # as no interval is known for requests that prove
+    n = 392 if held else 490
+    assert f"in the draw of {n} distinct questions" in shown
+    others = "98 others" if held else "those that proved"
+    assert f"210 questions trained, {n} proved; these figures are of {others}" in shown
     certificate = bundles.load("r").certificate
     assert certificate is not None
-    assert (certificate.n, certificate.requests) == (275, 825)
+    assert (certificate.n, certificate.requests) == (n, 3 * n)
     assert certificate.per_request == ("request" in per)
-    assert ("It is about requests, here 825" in shown) == ("request" in per)
+    assert ("It is about requests, here 1,176" in shown) == ("request" in per)
     # The steps by hand say it as well, and count likewise.
     parity = ("--promise", "parity", "--epsilon", "0.1", "--delta", "0.2", "--reference", "large")
     farthing("train", "--traces", repeated, "--policy", "agreement-cascade", "--out", "b")

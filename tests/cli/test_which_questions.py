@@ -1,7 +1,7 @@
 """From the command line: which marked questions choose the reference, lay thresholds out and prove.
 
-A file marks its questions. `recommend` lets those to train train, those to calibrate choose and
-prove, and those to test measure; `train` and `calibrate` use the first two in turn, and `compare`
+A file marks its questions. `recommend` lets those to train train, those to calibrate prove, and
+those to test measure; `train` and `calibrate` use the first two in turn, and `compare`
 redraws all that do not train.
 """
 
@@ -50,19 +50,17 @@ def test_calibrate_takes_whom_most_was_paid_for_in_training(farthing: Farthing, 
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_recommend_takes_whom_most_was_paid_for_where_it_chooses(
-    farthing: Farthing, part: str
-) -> None:
-    """Which are of the marked ones to calibrate; those that prove are of them as well."""
+def test_recommend_takes_whom_most_was_paid_for_in_training(farthing: Farthing, part: str) -> None:
+    """No question is left that takes no part, and those that prove and measure must not say it."""
     path = paid_for_small_in(part)
     done = farthing("recommend", "--traces", path, *LOOSE, "--json", "--out", "b")
     said = json.loads(done.out)
-    expected = "small" if part == "calibrate" else "large"
+    expected = "small" if part == "train" else "large"
     assert said["reference"]["name"] == certified().promise.reference == expected
 
 
 def test_recommend_takes_no_reference_from_those_that_prove(farthing: Farthing) -> None:
-    """Most is paid for small wherever it proves, and for large wherever it chooses."""
+    """Most is paid for small wherever it proves, and for large elsewhere."""
     every = [record for name in PARTS for record in records(name, MEDIUM, split=name)]
     arrays = traces(every).arrays
     ids = set(arrays.ids[splits.split_four_ways(arrays, 0).prove].tolist())

@@ -38,8 +38,11 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kind = {"task": "multiple_choice", "independent": True}
         lines.append(json.dumps({**question, **kind, "calls": calls}))
     (folder / "traces.jsonl").write_text("\n".join(lines) + "\n")
-    asked = ["recommend", "--traces", str(folder / "traces.jsonl"), "--promise", "agreement"]
-    assert farthing([*asked, "--reference", "large", "--out", str(folder / "bundle")]) == 0
+    traces, out = ("--traces", str(folder / "traces.jsonl")), str(folder / "bundle")
+    cascade = ("--policy", "agreement-cascade", "--grade", "same as large")
+    assert farthing(["train", *traces, *cascade, "--out", out]) == 0
+    asked = ("--promise", "agreement", "--epsilon", "0.05", "--delta", "0.1")
+    assert farthing(["calibrate", *traces, "--bundle", out, *asked]) == 0
     return folder / "bundle"
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +27,10 @@ from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
 from farthing.promises.kinds.weighted import Shift
-from farthing.recommendation import candidates, splits, trial
+from farthing.promises.statistics.cross_fitted import CrossFitted
+from farthing.recommendation import candidates, splits
 from farthing.recommendation.certify import value_on
+from farthing.recommendation.cross_fit import FOLDS, _folds
 from farthing.recommendation.evaluate import evaluate, evaluate_file
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.played import Questions
@@ -39,8 +40,7 @@ from farthing.recommendation.recalibrate import divided, recalibrate
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
-from farthing.recommendation.splits import Split, split_four_ways
-from farthing.recommendation.start_point import Beginning, beginning
+from farthing.recommendation.splits import Roles, Split, split_four_ways
 from farthing.reports.recommend import screen
 from farthing.studies.sweep import fold
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
@@ -52,6 +52,7 @@ ALPHA = Fraction(1, 10)
 TIMES, DELTA = 5, 0.1
 QUICK = ("agreement-cascade", "always", "micp", "fixed")
 LARGE = Parity("large", "0.05", "0.1")
+NOBODY_CHOOSES = Roles(choose=False, measure=False)
 
 
 # what is divided
@@ -68,6 +69,11 @@ def test_those_that_ask_the_same_do_the_same_in_a_recommendation() -> None:
     assert sum(map(len, each)) == len(set.union(*each)) == 60
     assert sum(map(len, vars(parts).values())) == 180
     assert parts.distinct(traces.content) == {"train": 18, "choose": 10, "prove": 24, "report": 8}
+    several = split_four_ways(traces, 0, NOBODY_CHOOSES)
+    each = [contents(traces, rows) for rows in (several.train, several.prove)]
+    assert [len(one) for one in each] == [18, 42]
+    assert not set.intersection(*each)
+    assert len(several.train) + len(several.prove) == 180
 
 
 def test_sixty_questions_are_sixty_however_often_they_are_asked() -> None:
@@ -217,21 +223,39 @@ def uneven(traces: TraceArrays) -> TraceArrays:
     return often.take(first | (which < n // 2))
 
 
-def test_figures_are_of_distinct_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("holdout", [None, 60])
+def test_figures_are_of_distinct_questions(
+    monkeypatch: pytest.MonkeyPatch, holdout: int | None
+) -> None:
+    """Those of each trial, too: of distinct ones that train, for distinct ones that will prove."""
     tried: list[tuple[int, int]] = []
+    score = CrossFitted.score
 
-    def noting(*given: Any) -> Beginning:
-        tried.append((len(given[2].played), given[4]))
-        return beginning(*given)
+    def noting(self: CrossFitted, margin: float, proving: int) -> float:
+        tried.append((self.n, proving))
+        return score(self, margin, proving)
 
-    monkeypatch.setattr(trial, "beginning", noting)
+    monkeypatch.setattr(CrossFitted, "score", noting)
     traces = uneven(pool(400))
-    found, parts = recommend_quickly(traces), split_four_ways(traces, 0)
+    found = recommend_quickly(traces, holdout=holdout)
+    roles = Roles(choose=False, measure=False, holdout=holdout)
+    parts = split_four_ways(traces, 0, roles)
     sizes = parts.distinct(traces.content)
-    assert set(tried) == {(sizes["choose"], sizes["prove"])}
-    once = parts.report[one_of_each(traces.content[parts.report])]
+    assert set(tried) == {(sizes["train"], sizes["prove"])}
+    measured = parts.prove if holdout is None else parts.report
+    once = measured[one_of_each(traces.content[measured])]
+    assert len(once) == (sizes["prove"] if holdout is None else 60) < len(measured)
     assert found.models == SingleModels.of(traces.take(once)).figures()
-    assert found.models != SingleModels.of(traces.take(parts.report)).figures()
+    assert found.models != SingleModels.of(traces.take(measured)).figures()
+
+
+def test_each_of_those_that_ask_the_same_is_left_out_with_the_others() -> None:
+    """No policy is rehearsed on a question that it was fitted to, asked once more."""
+    content = asked_again(pool(60), 3).content
+    fold = _folds(asked_again(pool(60), 3), 0)
+    for k in range(FOLDS):
+        assert not set(content[fold == k]) & set(content[fold != k])
+        assert 0 < (fold == k).sum() < 180 / 2
 
 
 def test_what_a_proof_is_worth_is_of_distinct_questions(policies: dict[str, Bundle]) -> None:
@@ -257,19 +281,38 @@ def test_the_mix_that_is_to_come_is_of_distinct_questions(policies: dict[str, Bu
 
 @pytest.fixture(scope="module")
 def found() -> Recommendation:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "cards", lambda: [card(name) for name in QUICK])
-        return recommend(Dataset("log", asked_again(pool(700), 3)), LARGE)
+    return recommend_quickly(asked_again(pool(700), 3), holdout=98)
 
 
 def test_a_recommendation_proves_and_measures_distinct_questions(found: Recommendation) -> None:
-    certificate, parts = found.certificate, split_four_ways(asked_again(pool(700), 3), 0)
+    certificate, traces = found.certificate, asked_again(pool(700), 3)
+    parts = split_four_ways(traces, 0, Roles(choose=False, measure=False, holdout=98))
     assert certificate is not None
     assert certificate.promises
-    assert found.sizes == {"train": 210, "choose": 117, "prove": 275, "report": 98}
-    assert (certificate.n, certificate.requests) == (275, 825) == (275, len(parts.prove))
+    assert found.sizes == {"train": 210, "choose": 0, "prove": 392, "report": 98}
+    assert (certificate.n, certificate.requests) == (392, 1_176) == (392, len(parts.prove))
     assert found.found.sizes["test"] == 98
     assert found.found.judged is not None
+    met = found.bundle.questions
+    assert [len(met[part]) for part in ("train", "calibrate")] == [630, 1_176]
+
+
+def test_those_that_prove_are_measured_as_distinct_questions_too() -> None:
+    """Where nothing is held out."""
+    found = recommend_quickly(asked_again(pool(700), 3))
+    assert found.certificate is not None
+    assert found.sizes == {"train": 210, "choose": 0, "prove": 490, "report": 0}
+    assert (found.certificate.n, found.certificate.requests) == (490, 1_470)
+    assert found.found.sizes["test"] == 490
+    assert found.found.judged is None
+
+
+def test_questions_that_choose_are_distinct_as_well() -> None:
+    found = recommend_quickly(asked_again(pool(700), 3), Selective("0.7", "0.2", "large", "0.1"))
+    assert found.certificate is not None
+    assert found.sizes == {"train": 210, "choose": 117, "prove": 275, "report": 98}
+    assert (found.certificate.n, found.certificate.requests) == (275, 825)
+    assert found.found.sizes["test"] == 98
     met = found.bundle.questions
     assert [len(met[part]) for part in ("choose", "calibrate")] == [351, 825]
 
@@ -277,19 +320,22 @@ def test_a_recommendation_proves_and_measures_distinct_questions(found: Recommen
 def test_the_screen_and_the_notes_say_how_many_are_distinct(found: Recommendation) -> None:
     said = "2,100 requests, 700 distinct questions"
     assert any(note.startswith(said) for note in found.notes)
-    shown = drawn(screen(found, "log", None))
+    shown = " ".join(drawn(screen(found, "log", None)).split())
     assert said in shown
-    assert "in the draw of 275 distinct questions" in shown
-    assert "of 825 requests 275 ask distinct questions" in shown
+    assert "in the draw of 392 distinct questions" in shown
+    assert "of 1,176 requests 392 ask distinct questions" in shown
+    assert "210 questions trained, 392 proved; these figures are of 98 others" in shown
     alike = recommend_quickly(pool(300))
     assert not any("distinct" in note for note in alike.notes)
     assert "distinct" not in drawn(screen(alike, "log", None))
 
 
-def recommend_quickly(traces: TraceArrays, asked: Promise = LARGE) -> Recommendation:
+def recommend_quickly(
+    traces: TraceArrays, asked: Promise = LARGE, holdout: int | None = None
+) -> Recommendation:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "cards", lambda: [card(name) for name in QUICK])
-        return recommend(Dataset("log", traces), asked)
+        return recommend(Dataset("log", traces), asked, holdout=holdout)
 
 
 def test_each_step_by_hand_keeps_to_it(tmp_path: Path) -> None:
@@ -331,14 +377,17 @@ def test_a_comparison_draws_distinct_questions() -> None:
 
 
 def test_a_promise_by_request_is_proved_and_measured_on_all_of_them() -> None:
+    """Some measure whatever their number, as no interval is known for those that prove."""
     found = recommend_quickly(asked_again(pool(700), 3), replace(LARGE, per="request"))
     certificate = found.certificate
     assert certificate is not None
     assert certificate.promises
     assert certificate.per_request
-    assert (certificate.n, certificate.requests) == (275, 825)
+    assert found.sizes == {"train": 210, "choose": 0, "prove": 392, "report": 98}
+    assert found.held_out
+    assert (certificate.n, certificate.requests) == (392, 1_176)
     assert str(certificate).endswith(
-        " It is about requests, here 825: a question counts as often as it is asked, 3 times at "
+        " It is about requests, here 1,176: a question counts as often as it is asked, 3 times at "
         "most."
     )
     assert "Of 100 requests" in certificate.plain_language()

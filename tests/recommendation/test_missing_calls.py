@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from farthing.cli.main import app
 from farthing.errors import InputError, TooFewTracesError
 from farthing.promises.agreeing import Agreeing, agreement_p_values
 from farthing.promises.base import Promise
+from farthing.promises.kinds.parity import ParityPromise
 from farthing.promises.paired import Paired, parity_p_values
 from farthing.traces.arrays import NO_ANSWER, WHY_MISSING, BoolArray, TraceArrays
 from farthing.traces.eligibility import alike, only
@@ -146,8 +148,14 @@ def test_sets_by_chance_share_delta_and_each_proves_on_its_own_questions() -> No
     certificate = found.certificate
     assert certificate is not None
     assert certificate.promises
-    assert certificate.promise.shared_by == 2  # type: ignore[attr-defined]
-    assert "one of 2 candidates, each proved at its share" in str(certificate)
+    promise = certificate.promise
+    assert isinstance(promise, ParityPromise)
+    chains = [(chain.name, chain.share) for chain in promise.chains]
+    of_a_set, rest = chains[: len(chains) // 2], chains[len(chains) // 2 :]
+    assert sum(share for _, share in of_a_set) == sum(share for _, share in rest) == Fraction(1, 2)
+    assert sorted(of_a_set) == sorted(rest)  # each set's methods by the same shares
+    assert promise.own_delta >= promise.delta * dict(chains)[found.name]
+    assert f"one of {len(chains)} candidates, proved at " in str(certificate)
     assert certificate.asked_of is not None
     assert certificate.asked_of.models in {("small", "large"), ("small", "medium", "large")}
     notes = " ".join(found.notes)
@@ -156,7 +164,8 @@ def test_sets_by_chance_share_delta_and_each_proves_on_its_own_questions() -> No
     assert unknown.certificate is not None
     assert unknown.certificate.asked_of is not None
     assert unknown.certificate.asked_of.questions == int(made.all(axis=1).sum())
-    assert unknown.certificate.promise.shared_by is None  # type: ignore[attr-defined]
+    assert isinstance(unknown.certificate.promise, ParityPromise)
+    assert sum(chain.share for chain in unknown.certificate.promise.chains) == 1
 
 
 def test_a_cascades_log_is_refused_or_taken_at_worst(tmp_path: Path) -> None:
@@ -258,6 +267,8 @@ def test_recorded_probabilities_reach_the_proof() -> None:
     assert found.certificate is not None
     assert found.certificate.asked_of is not None
     assert found.certificate.asked_of.weighted
+    assert found.held_out  # some only measure, as no interval is known for those that prove
+    assert found.sizes["report"] > 0
     assert "count by the probability with which each was drawn" in str(found.certificate)
     with pytest.raises(InputError, match="drawn with different probabilities"):
         ft.recommend(questions(log), ft.Selective(0.9))

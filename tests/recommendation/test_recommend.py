@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_pool import marked, pool, questions, ungraded
+from msgspec import structs
 from question_parts import proved_bundle
 
 import farthing as ft
@@ -29,14 +30,17 @@ from farthing.recommendation.played import Questions, ReportingQuestions
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
-from farthing.recommendation.splits import FourWaySplit, split_four_ways
+from farthing.recommendation.splits import FourWaySplit, Roles, split_four_ways
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.fingerprint import fingerprint, question_hashes
 from farthing.traces.parquet import write_parquet
 
 QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")
 LARGE = Parity("large", "0.05", "0.1")
-N = 700
+ESCALATED = Selective("0.8", "0.2", "large", "0.05")
+"""Of which questions choose the method, and others measure."""
+NOBODY_CHOOSES = Roles(choose=False, measure=False)
+N, HELD_OUT = 700, 98
 
 
 @pytest.fixture(autouse=True)
@@ -62,19 +66,27 @@ def asked_of(
 @given(
     drawn=st.lists(st.integers(-1, 2), min_size=40, max_size=300),
     seed=st.integers(0, 3),
+    roles=st.sampled_from([Roles(), NOBODY_CHOOSES, Roles(choose=False)]),
 )
-def test_parts_are_disjoint_and_keep_to_the_marks(drawn: list[int], seed: int) -> None:
+def test_parts_are_disjoint_and_keep_to_the_marks(
+    drawn: list[int], seed: int, roles: Roles
+) -> None:
     split = np.array(drawn, dtype=np.int8)
     traces = replace(pool(len(drawn)), split=split)
     try:
-        parts = split_four_ways(traces, seed)
+        parts = split_four_ways(traces, seed, roles)
     except TooFewTracesError:
-        few = [np.sum(split == 0) < 5, np.sum(split != 0) < 15]
-        assert any([*few, np.sum(split == 1) < 10, np.sum(split == 2) < 5])
+        needed = 5 * (1 + roles.choose)
+        few = [np.sum(split == 0) < 5, np.sum(split != 0) < needed + 5 * roles.measure]
+        assert any([*few, np.sum(split == 1) < needed, np.sum(split == 2) < 5])
         return
     rows = np.concatenate([parts.train, parts.choose, parts.prove, parts.report])
     assert len(np.unique(rows)) == len(rows)
-    assert min(parts.distinct(traces.content).values()) >= splits.FEWEST
+    sizes = parts.distinct(traces.content)
+    measured = roles.measure or len(set(drawn) - {-1}) == 3
+    wanted = {"train", "prove", *["choose"] * roles.choose, *["report"] * measured}
+    assert {name for name, size in sizes.items() if size} == wanted
+    assert min(sizes[name] for name in wanted) >= splits.FEWEST
     train = np.flatnonzero(split == 0)
     if train.size:
         assert parts.train.tolist() == train.tolist()
@@ -93,32 +105,78 @@ def test_incomplete_questions_do_nothing() -> None:
     assert sorted(rows.tolist()) == list(range(1, 100, 2))
 
 
-def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last() -> None:
+@pytest.mark.parametrize("asked", [LARGE, ESCALATED], ids=["parity", "selective"])
+def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last(
+    asked: Promise,
+) -> None:
     """The bundle keeps what each question did, and no figure of the chosen one is of others."""
-    traces = pool(N)
-    found, parts = asked_of(traces), split_four_ways(traces, 0)
+    traces, chooses = pool(N), asked is ESCALATED
+    found = asked_of(traces, asked, holdout=HELD_OUT, reference="large")
+    parts = split_four_ways(traces, 0, Roles(choose=chooses, measure=False, holdout=HELD_OUT))
     assert found.sizes == parts.distinct(traces.content)
-    for name, rows in (
-        ("train", parts.train),
-        ("choose", parts.choose),
-        ("calibrate", parts.prove),
-    ):
+    assert found.sizes["report"] == HELD_OUT
+    assert found.held_out
+    proved_on(found, traces, parts, chooses=chooses)
+    report = traces.take(parts.report)
+    again = evaluate_in_memory(found.bundle, ReportingQuestions(report, report))
+    assert found.found.metrics == again.metrics
+    assert found.found.value == again.value == found.bundle.value
+    assert found.found.judged is not None
+    assert found.found.judged == again.judged
+    assert again.notes == ()
+    assert found.models == SingleModels.of(report).figures()
+    said = found.to_json()
+    assert said["held_out"] is True
+    assert said["chosen"]["cost_usd"] == again.metrics["cost_usd"]
+    assert said["chosen"]["accuracy"] == again.metrics["accuracy"]
+    assert said["saved"] == again.value.saved
+
+
+def test_where_none_is_held_out_the_figures_are_of_the_proving_questions_and_say_so() -> None:
+    """They are those of an evaluation on these; no verdict, and intervals that allow for it."""
+    traces = pool(N)
+    found, parts = asked_of(traces), split_four_ways(traces, 0, NOBODY_CHOOSES)
+    assert found.sizes == parts.distinct(traces.content)
+    assert (found.sizes["choose"], found.sizes["report"], found.held_out) == (0, 0, False)
+    assert len(parts.train) + len(parts.prove) == N
+    proved_on(found, traces, parts, chooses=False)
+    prove = traces.take(parts.prove)
+    again = evaluate_in_memory(found.bundle, ReportingQuestions(prove, prove))
+    assert found.found.metrics == again.metrics
+    assert [f"the {len(prove)} test questions set its" in note for note in again.notes] == [True]
+    assert found.models == SingleModels.of(prove).figures()
+    assert (found.found.judged, found.kept) == (None, True)
+    ours, plain = found.found.value, again.value
+    assert found.bundle.value == ours
+    assert (ours.part, plain.part) == ("calibrate", "test")
+    same = {"part": plain.part, "saved_interval": plain.saved_interval}
+    assert structs.replace(ours, **same, gained_interval=plain.gained_interval) == plain
+    assert ours.saved_interval is not None
+    assert plain.saved_interval is not None
+    assert ours.saved_interval[0] < plain.saved_interval[0]
+    assert plain.saved_interval[1] < ours.saved_interval[1]
+    said = found.to_json()
+    assert (said["held_out"], said["chosen"]["verdict"]) == (False, None)
+    assert said["chosen"]["cost_usd"] == again.metrics["cost_usd"]
+    assert said["chosen"]["accuracy"] == again.metrics["accuracy"]
+    assert said["saved"] == again.value.saved
+    assert tuple(said["saved_interval"]) == ours.saved_interval
+
+
+def proved_on(
+    found: Recommendation, traces: TraceArrays, parts: FourWaySplit, *, chooses: bool
+) -> None:
+    """See that the bundle knows who did what, and that the proof is of those that prove."""
+    did = {"train": parts.train, "calibrate": parts.prove}
+    did |= {"choose": parts.choose} if chooses else {}
+    for name, rows in did.items():
         assert found.bundle.questions[name] == question_hashes(traces.take(rows)), name
+    assert chooses or not found.bundle.questions.get("choose")
     certificate = found.certificate
     assert certificate is not None
     assert certificate.promises
     assert certificate.n == len(parts.prove)
     assert certificate.fingerprint == fingerprint(traces.take(parts.prove))
-    report = traces.take(parts.report)
-    again = evaluate_in_memory(found.bundle, ReportingQuestions(report, report))
-    assert found.found.metrics == again.metrics
-    assert found.found.value == again.value == found.bundle.value
-    assert again.notes == ()
-    assert found.models == SingleModels.of(report).figures()
-    said = found.to_json()
-    assert said["chosen"]["cost_usd"] == again.metrics["cost_usd"]
-    assert said["chosen"]["accuracy"] == again.metrics["accuracy"]
-    assert said["saved"] == again.value.saved
 
 
 def spoiled(traces: TraceArrays, rows: IntArray) -> TraceArrays:
@@ -155,11 +213,22 @@ def proof(found: Recommendation) -> object:
     return certificate.promises, certificate.sentence(), certificate.kappa
 
 
-@pytest.mark.parametrize("part", ["train", "choose", "prove", "report"])
-def test_each_question_moves_what_it_is_for_and_nothing_else(part: str) -> None:
-    traces = pool(N)
-    before = asked_of(traces)
-    after = asked_of(spoiled(traces, getattr(split_four_ways(traces, 0), part)))
+@pytest.mark.parametrize(
+    ("asked", "holdout", "part"),
+    [
+        *((LARGE, None, part) for part in ("train", "prove")),
+        *((LARGE, HELD_OUT, part) for part in ("train", "prove", "report")),
+        *((ESCALATED, None, part) for part in ("train", "choose", "prove", "report")),
+    ],
+)
+def test_each_question_moves_what_it_is_for_and_nothing_else(
+    asked: Promise, holdout: int | None, part: str
+) -> None:
+    traces, chooses = pool(N), asked is ESCALATED
+    roles = Roles(choose=chooses, measure=chooses, holdout=holdout)
+    before = asked_of(traces, asked, holdout=holdout)
+    rows = getattr(split_four_ways(traces, 0, roles), part)
+    after = asked_of(spoiled(traces, rows), asked, holdout=holdout)
     changed = {
         "trained": fitted(after) != fitted(before),
         "expected": expected(after) != expected(before),
@@ -168,21 +237,25 @@ def test_each_question_moves_what_it_is_for_and_nothing_else(part: str) -> None:
     }
     if part == "train":
         assert changed["trained"]
+        assert changed["expected"]
         assert not changed["report"]
     elif part == "choose":
         assert not changed["trained"]
         assert changed["expected"]
         assert not changed["report"]
     else:
-        only = {"prove": "proof", "report": "report"}[part]
-        assert [what for what, moved in changed.items() if moved] == [only]
+        only = {"prove": ["proof"], "report": ["report"]}[part]
+        if not before.held_out:  # then those that prove measure as well
+            only = ["proof", "report"]
+        assert [what for what, moved in changed.items() if moved] == only
+        assert [one.share for one in after.trials] == [one.share for one in before.trials]
     if part == "report":
         assert after.found.metrics != before.found.metrics
         assert after.bundle.kappa == before.bundle.kappa
     if part == "prove":
         assert before.certificate is not None
         assert before.certificate.promises
-        assert after.name == "always-large"
+        assert chooses or after.name == "always-large"
 
 
 # what is chosen
@@ -215,24 +288,51 @@ def test_where_nothing_is_proved_the_reference_answers_and_is_not_tested() -> No
     assert said["chosen"]["cost_usd"] == said["reference"]["cost_usd"]
     assert said["chosen"]["accuracy"] == said["reference"]["accuracy"]
     assert said["notes"]
-    report = traces.take(split_four_ways(traces, 0).report)
+    prove = traces.take(split_four_ways(traces, 0, NOBODY_CHOOSES).prove)
+    assert found.found.value.yours.cost_nano == 2_000_000 * len(prove)
+    held = asked_of(traces, Parity("large", "0.0001"), holdout=60)
+    parts = split_four_ways(traces, 0, Roles(choose=False, measure=False, holdout=60))
+    report = traces.take(parts.report)
+    assert (held.name, len(report)) == ("always-large", 60)
     assert evaluate_in_memory(
-        found.bundle, ReportingQuestions(report, report)
+        held.bundle, ReportingQuestions(report, report)
     ).value.yours.cost_nano == 2_000_000 * len(report)
 
 
-def test_an_unnamed_reference_is_guessed_from_the_questions_that_choose_and_says_so() -> None:
-    """Elsewhere most is paid for small: where it trains, where it proves and where it measures."""
-    traces = marked(pool(400), 0, -1)
-    parts = split_four_ways(traces, 0)
-    rows = np.concatenate([parts.train, parts.prove, parts.report])
-    cost = traces.cost_nano.copy()
+@pytest.mark.parametrize(
+    ("asked", "holdout"),
+    [
+        (None, None),
+        (None, 50),
+        (Parity(None, "0.1"), None),
+        (Parity(None, "0.1"), 50),
+        (Agreement(), None),
+        (Agreement(), 50),
+        (Coverage("0.5"), None),
+    ],
+)
+def test_an_unnamed_reference_is_guessed_from_none_that_proves_or_measures_and_says_so(
+    asked: Promise | None, holdout: int | None
+) -> None:
+    """Of coverage questions that choose say so, of parity and agreement those that train.
+
+    Elsewhere most is paid for small, and it alone is right.
+    """
+    traces, chooses = pool(400), isinstance(asked, Coverage)
+    parts = split_four_ways(traces, 0, Roles(choose=chooses, measure=chooses, holdout=holdout))
+    others = parts.train if chooses else parts.choose
+    rows = np.concatenate([others, parts.prove, parts.report])
+    cost, correct = traces.cost_nano.copy(), traces.correct.copy()
     cost[rows, 0, 0] = 9_000_000
-    for asked in (None, Parity(None, "0.1"), Agreement(), Coverage("0.5")):
-        found = asked_of(replace(traces, cost_nano=cost), asked)
-        assert (found.reference, found.guessed) == ("large", True)
-        assert found.to_json()["reference"]["guessed"] is True
-        assert found.notes[0].startswith("nobody named the model that is paid for today; large is")
+    correct[rows] = np.array([True, False, False])
+    found = asked_of(replace(traces, cost_nano=cost, correct=correct), asked, holdout=holdout)
+    assert (found.reference, found.guessed) == ("large", True)
+    assert found.to_json()["reference"]["guessed"] is True
+    assert found.notes[0].startswith("nobody named the model that is paid for today; large is")
+
+
+def test_a_reference_that_is_named_is_no_guess() -> None:
+    traces = pool(400)
     named = asked_of(traces, Coverage("0.5"), reference="medium")
     assert (named.reference, named.guessed) == ("medium", False)
     assert not any("nobody named" in note for note in named.notes)
@@ -331,7 +431,7 @@ def test_what_cannot_be_recommended_is_refused() -> None:
 def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     """A bundle remembers them, calibration refuses them, and evaluation says that it met them."""
     traces = pool(N)
-    found, parts = asked_of(traces), split_four_ways(traces, 0)
+    found, parts = asked_of(traces, ESCALATED), split_four_ways(traces, 0)
     chose = traces.take(parts.choose)
     met = evaluate_in_memory(found.bundle, ReportingQuestions(chose, chose)).notes
     assert [f"the {len(chose)} test questions chose the method" in note for note in met] == [True]
@@ -342,22 +442,52 @@ def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     assert ft.load(tmp_path / "b").value == found.found.value
 
 
-def test_evaluation_measures_what_the_recommendation_measured(tmp_path: Path) -> None:
+def test_where_nobody_chose_those_that_trained_prove_nothing_later(tmp_path: Path) -> None:
+    """They said what is tried, and who proves may prove again."""
+    traces = pool(N)
+    found, parts = asked_of(traces), split_four_ways(traces, 0, NOBODY_CHOOSES)
+    trained, proved = traces.take(parts.train), traces.take(parts.prove)
+    met = evaluate_in_memory(found.bundle, ReportingQuestions(trained, trained)).notes
+    assert [f"the {len(trained)} test questions trained" in note for note in met] == [True]
+    with pytest.raises(InputError, match="calibration questions trained the policy"):
+        proved_bundle(found.bundle, LARGE, Questions(trained, trained), Questions(trained, trained))
+    again = proved_bundle(
+        found.bundle, LARGE, Questions(trained, trained), Questions(proved, proved)
+    )
+    assert again.certificate.n == len(proved)
+    ft.Policy(found.bundle).save(tmp_path / "b")
+    assert ft.load(tmp_path / "b").bundle.questions == found.bundle.questions
+    assert ft.load(tmp_path / "b").value == found.found.value
+
+
+@pytest.mark.parametrize("asked", [LARGE, ESCALATED], ids=["parity", "selective"])
+def test_evaluation_measures_what_the_recommendation_measured(
+    tmp_path: Path, asked: Promise
+) -> None:
     """On all questions of the file: those that the bundle has not met, also from Parquet."""
     traces = pool(N)
-    found = asked_of(traces)
+    found = asked_of(traces, asked, holdout=HELD_OUT)
     ft.Policy(found.bundle).save(tmp_path / "b")
     again = evaluate(tmp_path / "b", traces)
-    assert again.sizes["test"] == found.sizes["report"]
+    assert again.sizes["test"] == found.sizes["report"] == HELD_OUT
     assert again.metrics == found.found.metrics
     assert again.notes == ()
     write_parquet(tmp_path / "p.parquet", traces)
     assert evaluate_file(tmp_path / "b", tmp_path / "p.parquet", rows=137).metrics == again.metrics
-    known = np.sort(
-        np.concatenate([split_four_ways(traces, 0).train, split_four_ways(traces, 0).prove])
-    )
+    chooses = asked is ESCALATED
+    parts = split_four_ways(traces, 0, Roles(choose=chooses, measure=chooses, holdout=HELD_OUT))
+    known = np.sort(np.concatenate([parts.train, parts.prove]))
     with pytest.raises(TooFewTracesError, match="has met every one of these"):
         evaluate(tmp_path / "b", traces.take(known))
+
+
+def test_what_held_nothing_out_has_met_all_of_its_questions(tmp_path: Path) -> None:
+    """So that it is not measured on what proved it as if that were new."""
+    traces = pool(N)
+    ft.Policy(asked_of(traces).bundle).save(tmp_path / "b")
+    with pytest.raises(TooFewTracesError, match="has met every one of these"):
+        evaluate(tmp_path / "b", traces)
+    assert evaluate(tmp_path / "b", pool(200, seed=1)).sizes["test"] == 200
 
 
 def test_of_answers_that_may_be_withheld_the_rest_is_paid_as_well(

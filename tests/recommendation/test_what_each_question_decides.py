@@ -5,7 +5,7 @@ is the large one's, and the other way round. Whatever is decided on that part th
 nothing else does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -17,10 +17,13 @@ from told_pool import COST_USD, records, traces
 
 import farthing as ft
 from farthing.api.recommendation import Recommendation
+from farthing.errors import InputError
 from farthing.methods.base import Dataset, Saveable, Variant
 from farthing.methods.cards import card
 from farthing.promises.base import Promise
+from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.recommendation import candidates, splits
+from farthing.recommendation.splits import Roles
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.system import RoleSetup as System
 
@@ -41,6 +44,24 @@ PROMISES: dict[str, Promise] = {
 }
 UNNAMED = ("parity with the strongest", "agreement with the dearest", "coverage")
 PARTS = ("train", "choose", "prove", "report")
+HELD_OUT = 100
+
+
+def side_by_side(asked: Promise) -> bool:
+    """Return whether several are proved, so that nobody chooses, and nobody only measures."""
+    return isinstance(asked, ft.Parity | ft.Agreement)
+
+
+def cases(kinds: Iterable[str]) -> list[tuple[str, str, int | None]]:
+    """Return every promise with each part that it has, without and with held-out questions."""
+    found: list[tuple[str, str, int | None]] = []
+    for kind in kinds:
+        if side_by_side(PROMISES[kind]):
+            found += [(kind, part, None) for part in ("train", "prove")]
+            found += [(kind, part, HELD_OUT) for part in ("train", "prove", "report")]
+        else:
+            found += [(kind, part, None) for part in PARTS]
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +74,13 @@ def enter(patch: pytest.MonkeyPatch, names: Sequence[str]) -> None:
     patch.setattr(candidates, "cards", lambda: [card(name) for name in names])
 
 
-def rows_of(arrays: TraceArrays, seed: int = 0) -> dict[str, IntArray]:
-    """Return the questions of each part."""
-    return dict(vars(splits.split_four_ways(arrays, seed)))
+def rows_of(
+    arrays: TraceArrays, seed: int = 0, asked: Promise = SELECTIVE, holdout: int | None = None
+) -> dict[str, IntArray]:
+    """Return the questions of each part; of parity and agreement nobody chooses."""
+    several = side_by_side(asked)
+    roles = Roles(choose=not several, measure=not several, holdout=holdout)
+    return dict(vars(splits.split_four_ways(arrays, seed, roles)))
 
 
 def turned(values: Any, rows: IntArray) -> Any:
@@ -101,8 +126,8 @@ def decided(advice: Recommendation) -> dict[str, object]:
 
 
 @cache
-def before(kind: str) -> dict[str, object]:
-    return decided(ft.recommend(questions(pool(N)), PROMISES[kind]))
+def before(kind: str, holdout: int | None = None) -> dict[str, object]:
+    return decided(ft.recommend(questions(pool(N)), PROMISES[kind], holdout=holdout))
 
 
 MAY_CHANGE = {
@@ -114,30 +139,61 @@ MAY_CHANGE = {
 MUST_CHANGE = {"train": "trained", "choose": "tried", "prove": "proof", "report": "measured"}
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("kind", [kind for kind in PROMISES if kind != CONFIDENT])
-def test_a_part_decides_what_it_is_for(kind: str, part: str) -> None:
-    """What chooses trains nothing, but for rows of models that end in the reference it chose."""
+@pytest.mark.parametrize(
+    ("kind", "part", "holdout"), cases(kind for kind in PROMISES if kind != CONFIDENT)
+)
+def test_a_part_decides_what_it_is_for(kind: str, part: str, holdout: int | None) -> None:
+    """What chooses trains nothing, but for rows of models that end in the reference it chose.
+
+    Where nobody chooses, those that train say what is tried, and guess a reference that nobody
+    named. Where none is held out, the figures are of those that prove, and of no others.
+    """
     arrays, asked = pool(N), PROMISES[kind]
     # Of a promise about sets the order of the models is that of their prices on all questions.
-    other = places_changed(arrays, rows_of(arrays)[part], priced=not isinstance(asked, ft.Coverage))
-    after, first = decided(ft.recommend(questions(other), asked)), before(kind)
+    priced = not isinstance(asked, ft.Coverage)
+    rows = rows_of(arrays, asked=asked, holdout=holdout)[part]
+    other = places_changed(arrays, rows, priced=priced)
+    after = decided(ft.recommend(questions(other), asked, holdout=holdout))
+    first = before(kind, holdout)
     changed = {what for what in first if first[what] != after[what]}
-    graded_anew = part == "choose" and kind == "agreement with the dearest"
-    assert changed <= MAY_CHANGE[part] | ({"measured"} if graded_anew else set())
-    assert MUST_CHANGE[part] in changed
-    if part == "choose" and kind in {"parity", "agreement"}:
-        assert changed <= {"tried", "chosen", "proof"}
+    guesses = "train" if side_by_side(asked) else "choose"
+    may, must = MAY_CHANGE[part], {MUST_CHANGE[part]}
+    if part == guesses and kind in UNNAMED:
+        may = may | {"reference"}
+    if part == guesses and kind == "agreement with the dearest":  # all are graded anew
+        may = may | {"measured"}
+    if part == "prove" and side_by_side(asked) and holdout is None:
+        may, must = may | {"measured"}, must | {"measured"}
+    if part == "train" and side_by_side(asked):
+        must = must | {"tried"}
+    assert changed <= may
+    assert must <= changed
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("kind", UNNAMED)
-def test_an_unnamed_reference_is_of_the_questions_that_choose(kind: str, part: str) -> None:
-    """Of all others it may be what it likes there: the strongest, and the dearest."""
+@pytest.mark.parametrize(("kind", "part", "holdout"), cases(UNNAMED))
+def test_an_unnamed_reference_is_of_the_questions_that_choose(
+    kind: str, part: str, holdout: int | None
+) -> None:
+    """Or, where nobody chooses, of those that train.
+
+    Of all others it may be what it likes there: the strongest, and the dearest.
+    """
     arrays, asked = pool(N), PROMISES[kind]
-    other = places_changed(arrays, rows_of(arrays)[part])
-    found = ft.recommend(questions(other), asked).to_json()
-    assert found["reference"]["name"] == ("small" if part == "choose" else "large")
+    other = places_changed(arrays, rows_of(arrays, asked=asked, holdout=holdout)[part])
+    found = ft.recommend(questions(other), asked, holdout=holdout).to_json()
+    guesses = "train" if side_by_side(asked) else "choose"
+    assert found["reference"]["name"] == ("small" if part == guesses else "large")
+
+
+@pytest.mark.parametrize("kind", ["parity with the strongest", "agreement with the dearest"])
+def test_what_takes_no_part_names_the_reference_and_nobody_else(kind: str) -> None:
+    """Where the file marks all parts, what it does not mark guesses, and not those that train."""
+    split = np.resize(np.array([0, 1, 1, 2, -1], dtype=np.int8), N)
+    arrays, asked = replace(pool(N), split=split), PROMISES[kind]
+    for mark, name in ((-1, "small"), (0, "large"), (1, "large"), (2, "large")):
+        other = places_changed(arrays, np.flatnonzero(split == mark))
+        found = ft.recommend(questions(other), asked).to_json()
+        assert found["reference"]["name"] == name, mark
 
 
 # By hand from the same parts
@@ -187,12 +243,49 @@ def test_another_seed_is_another_division() -> None:
 
 
 def test_how_many_questions_do_what() -> None:
-    """Three in ten train, a fifth of the rest measures, three in ten of what is left choose."""
-    sizes = {n: [len(rows) for rows in rows_of(pool(n)).values()] for n in (40, 600, 3_000)}
-    assert sizes == {40: [12, 6, 17, 5], 600: [180, 100, 236, 84], 3_000: [300, 400, 1_800, 500]}
-    assert ft.recommend(questions(pool(40)), PARITY).to_json()["questions"]["prove"] == 17
-    for rows in rows_of(pool(600)).values():  # by chance, not the first ones or the last
-        assert 200 < rows.mean() < 400
+    """Three in ten train, a fifth of the rest measures, three in ten of what is left choose.
+
+    Of parity and agreement all that do not train prove, but for a tenth of two thousand and more.
+    """
+
+    def sizes(asked: Promise, *numbers: int, holdout: int | None = None) -> dict[int, list[int]]:
+        parts = {n: rows_of(pool(n), asked=asked, holdout=holdout) for n in numbers}
+        return {n: [len(rows) for rows in part.values()] for n, part in parts.items()}
+
+    assert sizes(SELECTIVE, 40, 600, 3_000) == {
+        40: [12, 6, 17, 5],
+        600: [180, 100, 236, 84],
+        3_000: [300, 400, 1_800, 500],
+    }
+    assert sizes(PARITY, 40, 600, 1_999, 2_000, 3_000, 6_000) == {
+        40: [12, 0, 28, 0],
+        600: [180, 0, 420, 0],
+        1_999: [300, 0, 1_699, 0],
+        2_000: [300, 0, 1_500, 200],
+        3_000: [300, 0, 2_400, 300],
+        6_000: [300, 0, 5_200, 500],
+    }
+    assert sizes(PARITY, 600, 3_000, holdout=50) == {
+        600: [180, 0, 370, 50],
+        3_000: [300, 0, 2_650, 50],
+    }
+    assert sizes(PARITY, 3_000, holdout=0) == {3_000: [300, 0, 2_700, 0]}
+    found = ft.recommend(questions(pool(40)), PARITY).to_json()
+    assert found["questions"] == {"train": 12, "choose": 0, "prove": 28, "report": 0}
+    assert not found["held_out"]
+    chosen = ft.recommend(questions(pool(40)), ft.Selective("0.6", "0.4", "large", "0.5")).to_json()
+    assert chosen["questions"] == {"train": 12, "choose": 6, "prove": 17, "report": 5}
+    assert chosen["held_out"]
+    for asked in (SELECTIVE, PARITY):
+        for name, rows in rows_of(pool(600), asked=asked, holdout=100).items():
+            if rows.size:  # by chance, not the first ones or the last
+                assert 200 < rows.mean() < 400, name
+
+
+@pytest.mark.parametrize("holdout", [1, 4, 416, 420])
+def test_so_many_as_leave_too_few_are_not_held_out(holdout: int) -> None:
+    with pytest.raises(InputError, match=r"hold out 0, or from 5 to 415$"):
+        ft.recommend(questions(pool(N)), PARITY, holdout=holdout)
 
 
 def test_what_the_questions_were_made_with_is_kept() -> None:
@@ -208,12 +301,12 @@ def planted(n: int, wrong: Mapping[tuple[str, str], float]) -> ft.Traces:
     """Return questions that all models have right, but for a share of some part's questions.
 
     Args:
-        n: questions, which are divided as `recommend` does under seed 0.
+        n: questions, which are divided as `recommend` does for parity under seed 0.
         wrong: the part and the role to the share.
     """
     right = {role: np.ones(n, dtype=bool) for role in COST_USD}
     for (part, role), share in wrong.items():
-        rows = rows_of(pool(n))[part]
+        rows = rows_of(pool(n), asked=PARITY)[part]
         right[role][rows[: round(share * len(rows))]] = False
     return traces(records("q", {role: values.tolist() for role, values in right.items()}))
 
@@ -226,10 +319,10 @@ RISING = {("train", "small"): 0.2, ("train", "medium"): 0.1}
     ("reference", "spoilt", "chosen"),
     [("medium", "large", "best-single"), ("large", "medium", "always-large")],
 )
-def test_testing_begins_where_the_questions_that_choose_say(
+def test_testing_begins_at_the_dearest_point_that_is_of_use(
     monkeypatch: pytest.MonkeyPatch, reference: str, spoilt: str, chosen: str
 ) -> None:
-    """At the dearest point that is of use: not at a dearer one, nor at a cheaper one.
+    """Not at a dearer one, nor at a cheaper one.
 
     Beside medium nothing but small is of use, so that nobody looks at large. Beside large testing
     begins at medium; that fails, and nothing is passed over.
@@ -245,33 +338,55 @@ def test_testing_begins_where_the_questions_that_choose_say(
 def test_a_trial_says_what_the_point_comes_to_that_testing_would_reach(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Small is wrong on half of the questions that choose, so that testing ends at medium."""
+    """Where small is wrong on half of the questions that train, testing ends at medium."""
     enter(monkeypatch, ("best-single",))
-    for share, cost, accuracy in ((0.0, 0.0001, 1.0), (0.5, 0.0002, 1.0)):
-        known = planted(400, RISING | {("choose", "small"): share})
+    sizes = {name: len(rows) for name, rows in rows_of(pool(400), asked=PARITY).items()}
+    assert sizes == {"train": 120, "choose": 0, "prove": 280, "report": 0}
+    for share, accuracy in ((0.1, 0.9), (0.5, 0.95)):
+        wrong = {("train", "small"): share, ("train", "medium"): 0.05}
+        known = planted(400, wrong)
         (tried,) = ft.recommend(known, ft.Parity("large", "0.2")).to_json()["candidates"]
-        assert tried["cost_usd"] == pytest.approx(cost)
-        assert tried["accuracy"] == accuracy
+        by_hand = CrossFitted(
+            120, np.array([0.1, 0.2, 1.0]), np.array([share, 0.05, 0.0]), np.zeros(3)
+        )
+        assert tried["cost_usd"] == pytest.approx(0.001 * by_hand.score(0.2, 280))
+        assert tried["accuracy"] == pytest.approx(accuracy)
 
 
 def test_what_is_expected_is_the_proof_with_as_many_questions_as_will_prove(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All agree. The questions that choose are too few for a proof, those that prove are not."""
+    """Of models that always answer: the fewer prove, or the more are lost in training, the dearer.
+
+    Losses of those that prove do not matter.
+    """
     enter(monkeypatch, ("always",))
-    sizes = {name: len(rows) for name, rows in rows_of(pool(200)).items()}
-    assert 0.95 ** sizes["choose"] > 0.1 > 0.95 ** sizes["prove"]
-    found = ft.recommend(planted(200, {}), ft.Agreement("large", "0.05", "0.1"))
-    tried = {one["method"]: one["cost_usd"] for one in found.to_json()["candidates"]}
-    assert tried["always-small"] == pytest.approx(0.0001)
-    # Of as many as choose, 7 % would often be few enough; of as many as prove they seldom are.
-    lost = planted(200, {("choose", "small"): 0.07})
-    some = ft.recommend(lost, ft.Agreement("large", "0.05", "0.1")).to_json()["candidates"]
-    assert {one["method"]: one["cost_usd"] for one in some}["always-small"] > 0.0007
-    few = ft.recommend(planted(200, {}), ft.Agreement("large", "0.015", "0.1"), seed=0)
-    assert 0.985 ** sizes["prove"] > 0.1
-    costs = [one["cost_usd"] for one in few.to_json()["candidates"]]
-    assert costs == pytest.approx([0.001] * 3)
+
+    def expected(
+        wrong: Mapping[tuple[str, str], float], epsilon: str, holdout: int
+    ) -> dict[str, float]:
+        asked = ft.Agreement("large", epsilon, "0.1")
+        found = ft.recommend(planted(200, wrong), asked, holdout=holdout).to_json()
+        assert found["questions"]["train"] == 60
+        assert found["questions"]["prove"] == 140 - holdout
+        return {one["method"]: one["cost_usd"] for one in found["candidates"]}
+
+    def by_hand(lost: float, epsilon: float, proving: int) -> float:
+        alone = CrossFitted(60, np.array([0.1]), np.array([lost]), np.zeros(1))
+        return 0.001 * alone.score(epsilon, proving)
+
+    always = expected({}, "0.05", 0)
+    assert always["always-small"] == pytest.approx(by_hand(0.0, 0.05, 140))
+    assert always["always-small"] < 0.0004 < always["always-large"] == pytest.approx(0.001)
+    fewer = expected({}, "0.05", 100)
+    assert fewer["always-small"] == pytest.approx(by_hand(0.0, 0.05, 40))
+    assert fewer["always-small"] > always["always-small"]
+    lost = expected({("train", "small"): 0.1}, "0.05", 0)
+    assert lost["always-small"] == pytest.approx(by_hand(0.1, 0.05, 140))
+    assert lost["always-small"] > 0.0007
+    assert expected({("prove", "small"): 0.1}, "0.05", 0) == always
+    few = expected({}, "0.01", 0)
+    assert list(few.values()) == pytest.approx([0.001] * 3)
 
 
 def test_what_is_withheld_costs_the_reference_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,12 +486,25 @@ def spied_on(patch: pytest.MonkeyPatch, name: str) -> list[list[str]]:
     return seen
 
 
-def test_auto_trains_on_one_half_chooses_on_the_other_and_proves_with_as_many_as_there_are(
+def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return with how many proving questions candidates are scored, as they come."""
+    proving: list[int] = []
+    score = CrossFitted.score
+
+    def noting(self: CrossFitted, margin: float, n: int) -> float:
+        proving.append(n)
+        return score(self, margin, n)
+
+    monkeypatch.setattr(CrossFitted, "score", noting)
+    return proving
+
+
+def test_auto_leaves_each_question_out_once_and_proves_with_as_many_as_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On 40 questions that agree nothing is proved, on 80 it is."""
+    """All train; what is expected of each is of trainings without it."""
     seen, n = spied_on(monkeypatch, "always"), 80
-    assert 0.95 ** (n // 2) > 0.1 > 0.95**n
+    proving = told(monkeypatch)
 
     def auto(lost: Sequence[str]) -> str:
         """Return the method where the small model says something else on some questions."""
@@ -384,11 +512,36 @@ def test_auto_trains_on_one_half_chooses_on_the_other_and_proves_with_as_many_as
         known = traces(records("q", {"small": small, "large": [True] * n}))
         return ft.fit("auto", known, grade="same as large").method
 
+    every = [f"q-{i}" for i in range(n)]
     assert auto([]) == "always-small"
-    trained = seen[0]
-    assert all(one == trained for one in seen[:-1])  # each model alone, and then what was chosen
-    assert sorted(seen[-1]) == sorted(f"q-{i}" for i in range(n))
-    assert len(trained) == n // 2
-    others = [f"q-{i}" for i in range(n) if f"q-{i}" not in trained]
-    assert auto(trained[:20]) == "always-small"
-    assert auto(others[:20]) == "always-large"
+    assert proving == [n, n]
+    folds = 5
+    assert [sorted(those) == sorted(every) for those in seen] == (
+        [True, *[False] * folds] * 2 + [True]  # each model alone, and then what was chosen
+    )
+    for of in (seen[1 : folds + 1], seen[folds + 2 : -1]):
+        left_out = [name for those in of for name in every if name not in those]
+        assert sorted(left_out) == sorted(every)
+    assert auto(every[:20]) == "always-large"
+
+
+def test_auto_of_what_is_covered_trains_on_one_half_and_chooses_on_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where all is right on the half that chooses, one round is enough."""
+    seen, known = spied_on(monkeypatch, "fixed"), ft.generate("hotpotqa-llama2-7b", 80, seed=1)
+
+    def auto(right: Sequence[str]) -> str:
+        arrays = known.arrays
+        correct = arrays.correct.copy()
+        correct[np.isin(arrays.ids, right)] = True
+        return ft.fit("auto", questions(replace(arrays, correct=correct)), alpha="0.2").method
+
+    assert auto([]) == "fixed-3"
+    trained, every = seen[0], known.arrays.ids.tolist()
+    assert all(one == trained for one in seen[:-1])
+    assert sorted(seen[-1]) == sorted(every)
+    assert len(trained) == 40
+    others = [name for name in every if name not in trained]
+    assert auto(trained) == "fixed-3"
+    assert auto(others) == "fixed-1"

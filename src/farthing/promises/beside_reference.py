@@ -15,7 +15,7 @@ from farthing.promises.certificate import IntArray
 from farthing.promises.chains import Chain, passed_on
 from farthing.promises.levels import Level, Margin, exact_margin
 from farthing.promises.observed import Facts, PlayedPoints
-from farthing.promises.payload import Payload
+from farthing.promises.payload import Recorded
 from farthing.promises.statistics.fixed_sequence import cheapest
 from farthing.promises.statistics.power import Rates, forecast
 from farthing.promises.texts import REALISED, Goal, PromiseOption
@@ -116,17 +116,21 @@ class BesideReference(Promise):
         return proved
 
 
-class BesideReferencePayload(Payload):
+class BesideReferencePayload(Recorded, frozen=True, kw_only=True):
     """What a certificate keeps of such a promise."""
-
-    __slots__ = ()
 
     if TYPE_CHECKING:
         reference: str | None
-        shared_by: int | None
-        delta: Fraction
-        delta_share: Fraction | None
-        chains: tuple[Chain, ...]
+
+    delta: Fraction
+    """How often the promise may fail over calibration draws."""
+    shared_by: int | None = None
+    """How many candidates were proved side by side, each at an equal share of delta; None: one has
+    all of it, or shares differ."""
+    delta_share: Fraction | None = None
+    """Of delta, where several were proved side by side at shares that differ."""
+    chains: tuple[Chain, ...] = ()
+    """All candidates that were proved side by side; none where one has all of delta."""
 
     @property
     def own_delta(self) -> Fraction:
@@ -143,9 +147,7 @@ class BesideReferencePayload(Payload):
         if len(chains) < 2:
             return self
         share = self.own_delta / self.delta
-        return structs.replace(  # type: ignore[type-var]
-            self, chains=tuple(chains), shared_by=None, delta_share=share
-        )
+        return structs.replace(self, chains=tuple(chains), shared_by=None, delta_share=share)
 
     def side_by_side(self) -> str:
         """Say at which share of delta it was proved, and what passed on to it."""

@@ -27,11 +27,10 @@ from farthing.promises.beside_reference import (
     shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate
-from farthing.promises.chains import Chain
 from farthing.promises.figures import Figure, share_of
 from farthing.promises.levels import Level, exact_level, exact_text, level_of
 from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
-from farthing.promises.payload import Reads, Recorded, Watched
+from farthing.promises.payload import Reads, Watched
 from farthing.promises.statistics import clusters as clustered
 from farthing.promises.statistics.clusters import PerRequest, clustered_share
 from farthing.promises.statistics.expected_cost import Allowed, agreement_allows
@@ -186,15 +185,13 @@ class Agreement(BesideReference):
 
     def allows(self, n: int) -> Allowed:
         """Return how many differing answers prove agreement on n questions."""
-        delta = exact_level(self.delta) * self.share
-        return agreement_allows(n, float(exact_level(self.epsilon)), float(delta))
+        levels = exact_level(self.epsilon), exact_level(self.delta) * self.share
+        return agreement_allows(n, *map(float, levels))
 
     def exhausted(self, evidence: Agreeing) -> bool:
         """Return whether all points are proved."""
         levels = (exact_level(self.epsilon), exact_level(self.delta) * self.share)
-        left = levels_left(evidence, *levels, self.judge)[1]
-        if left is None:
-            return False
+        left = levels_left(evidence, *levels, self.judge)[1] or (levels[0], Fraction(0))
         return bool((agreement_p_values(evidence, left[0]) <= float(left[1])).all())
 
     def goal(self) -> Goal:
@@ -227,17 +224,13 @@ class Agreement(BesideReference):
         return [Column(REALISED, f"Agreement with {self.reference}", "Same", share, meaning)]
 
 
-class AgreementPromise(
-    BesideReferencePayload, Recorded, frozen=True, kw_only=True, tag="agreement"
-):
+class AgreementPromise(BesideReferencePayload, frozen=True, kw_only=True, tag="agreement"):
     """The answer that a reference would have given, with confidence over the draw."""
 
     evidence: ClassVar[type] = Agreeing
 
     epsilon: Fraction
     """The share of questions that may be answered otherwise."""
-    delta: Fraction
-    """How often the promise may fail over calibration draws."""
     points: int
     """Number of operating points."""
     reference: str
@@ -246,13 +239,6 @@ class AgreementPromise(
     """Index of the promised operating point, from 0; None: none of them is proved."""
     judge: Judged | None = None
     """Who said what is the same, beside the task; None: the task alone."""
-    shared_by: int | None = None
-    """How many candidates were proved side by side, each at an equal share of delta; None: one has
-    all of it, or shares differ."""
-    delta_share: Fraction | None = None
-    """Of delta, where several were proved side by side at shares that differ."""
-    chains: tuple[Chain, ...] = ()
-    """All candidates that were proved side by side; none where one has all of delta."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
 

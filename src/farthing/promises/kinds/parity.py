@@ -22,7 +22,6 @@ from farthing.promises.beside_reference import (
     shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray
-from farthing.promises.chains import Chain
 from farthing.promises.figures import Figure, accuracy_difference, difference_by_request
 from farthing.promises.levels import (
     Level,
@@ -35,7 +34,7 @@ from farthing.promises.levels import (
 )
 from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
 from farthing.promises.paired import Paired, parity_p_values, parity_point, parity_proved
-from farthing.promises.payload import Reads, Recorded, Watched
+from farthing.promises.payload import Reads, Watched
 from farthing.promises.statistics import clusters as clustered
 from farthing.promises.statistics.clusters import PerRequest
 from farthing.promises.statistics.expected_cost import Allowed, parity_allows
@@ -212,7 +211,7 @@ class Parity(BesideReference):
         return [Column(REALISED, name, "Gap", signed, name[0].lower() + name[1:])]
 
 
-class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True, tag="parity"):
+class ParityPromise(BesideReferencePayload, frozen=True, kw_only=True, tag="parity"):
     """Accuracy close to a reference model's, with confidence 1 - delta over the draw."""
 
     evidence: ClassVar[type] = Paired
@@ -220,8 +219,6 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
 
     epsilon: Margin
     """How much accuracy may be lost against the reference; below 0: how much must be won."""
-    delta: Fraction
-    """How often the promise may fail over calibration draws."""
     points: int
     """Number of operating points."""
     point: int | None = None
@@ -230,13 +227,6 @@ class ParityPromise(BesideReferencePayload, Recorded, frozen=True, kw_only=True,
     """The role that the reference model fills, where it is known."""
     sample: Drawn | None = None
     """The sample that it is proved by; None: all questions."""
-    shared_by: int | None = None
-    """How many candidates were proved side by side, each at an equal share of delta; None: one has
-    all of it, or shares differ."""
-    delta_share: Fraction | None = None
-    """Of delta, where several were proved side by side at shares that differ."""
-    chains: tuple[Chain, ...] = ()
-    """All candidates that were proved side by side; none where one has all of delta."""
     per_request: PerRequest | None = None
     """How often a question counts, where it may count more than once."""
 

@@ -62,7 +62,8 @@ def names() -> list[str]:
     """Return what `--from` takes, our own form included.
 
     >>> names()
-    ['inspect', 'jsonl', 'langfuse', 'litellm', 'openai', 'promptfoo', 'routerbench', 'table']
+    ['inspect', 'jsonl', 'langfuse', 'litellm', 'llmrouterbench', 'openai', 'promptfoo', \
+'routerarena', 'routerbench', 'table']
     """
     return sorted({OWN, *plugins.names("importers")})
 
