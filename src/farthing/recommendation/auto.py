@@ -29,7 +29,7 @@ def choose_method(
     models, agreement with that one.
 
     Args:
-        dataset: training questions; half of them train methods, the others choose one.
+        dataset: training questions; of coverage half of them train methods, and the others choose.
         alpha: the share of misses to train for.
         seed: of the division and of every training.
         progress: is told how many methods were tried.

@@ -15,7 +15,7 @@ from msgspec import structs
 from farthing.errors import UnknownNameError
 from farthing.process import latency
 from farthing.process.replay import ReplayOutcome
-from farthing.process.value import AnswerFigures, PolicyValue
+from farthing.process.value import AnswerFigures, Interval, PolicyValue
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.promises.figures import accuracy_difference, difference_by_request
@@ -243,11 +243,11 @@ def chosen_by_these(
     theirs, right = singles.cost_nano[:, place], singles.right[:, place]
     intervals = {}
     if value.gained is not None:
-        gains = _gains(found.best_correct, right)
-        intervals["gained_interval"] = _within(gains, value.gained, errors)
+        wide = _within(_gains(found.best_correct, right), value.gained, errors)
+        intervals["gained_interval"] = _both(wide, value.gained_interval)
     if value.saved is not None:
-        saved = _ratios(found.cost_nano, theirs)
-        intervals["saved_interval"] = _within(saved, value.saved, errors)
+        wide = _within(_ratios(found.cost_nano, theirs), value.saved, errors)
+        intervals["saved_interval"] = _both(wide, value.saved_interval)
     return structs.replace(value, part="calibrate", **intervals)
 
 
@@ -285,6 +285,11 @@ def _gains(ours: BoolArray, theirs: BoolArray) -> FloatArray:
 def _within(added: FloatArray, mean: float, errors: float) -> tuple[float, float]:
     reach = float(errors * added.std(ddof=1) / np.sqrt(len(added)))
     return mean - reach, mean + reach
+
+
+def _both(wide: Interval, one: Interval | None) -> Interval:
+    """Return an interval that holds both: that of one point is exact, and may be the wider one."""
+    return wide if one is None else (min(wide[0], one[0]), max(wide[1], one[1]))
 
 
 def _of_draws(values: IntArray, clusters: Clusters | None) -> IntArray | FloatArray:

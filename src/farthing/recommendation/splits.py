@@ -88,7 +88,12 @@ def split_four_ways(traces: TraceArrays, seed: int, roles: Roles = Roles()) -> F
     rest = order[split != 0]
     if not train.size:
         train, rest = np.split(order, [min(int(TRAIN * len(order)), MOST_TRAIN)])
-    if all(part.size for part in own) and roles.holdout is None:
+    if all(part.size for part in own):
+        if roles.holdout is not None:
+            raise InputError(
+                f"the file marks {len(own[2]):,} questions to test, which are those that only "
+                "measure; leave the holdout out, or the marks"
+            )
         _, rest, report = own
     else:
         report, rest = np.split(rest, [_measuring(len(order), rest, roles)])

@@ -93,9 +93,7 @@ class Selection:
         )
 
     def remembered(self, bundle: Bundle) -> Bundle:
-        """Return what was proved with the marks of the questions that chose it, if any did."""
-        if not self.plan.parts.choose.size:
-            return bundle
+        """Return what was proved with the marks of the questions that chose it, maybe of none."""
         chose = question_hashes(self.plan.choosing(self.trials[0].bundle).played)
         return structs.replace(bundle, questions={**bundle.questions, "choose": chose})
 
