@@ -81,6 +81,10 @@ def recommend(
         TooFewTracesError: there are too few questions.
     """
     dataset = traces_of(traces, "the questions").dataset
+    if promise is not None and not isinstance(promise, Promise):
+        raise InputError(
+            f"the promise is {shown(promise)}; give a record, such as ft.Parity('gpt-4o', 0.02)"
+        )
     named = getattr(promise, "reference", None)
     if reference is not None and named is not None and reference != named:
         raise InputError(

@@ -144,8 +144,6 @@ class BesideReferencePayload(Recorded, frozen=True, kw_only=True):
 
     def among(self, chains: Sequence[Chain]) -> Self:
         """Return it with the candidates that were proved side by side."""
-        if len(chains) < 2:
-            return self
         share = self.own_delta / self.delta
         return structs.replace(self, chains=tuple(chains), shared_by=None, delta_share=share)
 

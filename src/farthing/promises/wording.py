@@ -10,6 +10,10 @@ EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
 INDEPENDENT = "The calibration questions and a new one are independent draws of one kind."
 HELD_OUT = "No calibration question was used in training or in choosing the policy."
 SAME_SYSTEM = "Models, prompts, prices and the version of the features are those of the traces."
+SIDE_BY_SIDE = (
+    "No calibration question was used in training, or in saying which policies were proved, in "
+    "which order and at which share of what may fail; the cheapest of those proved was taken."
+)
 ORDERED = "The operating points and their order were chosen without the calibration questions."
 CAPPED = "The policy acts with min(kappa, 1)."
 MENU = (INDEPENDENT, HELD_OUT, ORDERED, SAME_SYSTEM)

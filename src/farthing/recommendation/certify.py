@@ -103,9 +103,17 @@ class Proved:
     points were tested."""
 
     def among(self, chains: Sequence[Chain]) -> Self:
-        """Return it with the candidates that were proved side by side."""
-        promise = self.certificate.promise.among(chains)
-        certificate = structs.replace(self.certificate, promise=promise)
+        """Return it with the candidates that were proved side by side, if there are several."""
+        if len(chains) < 2:
+            return self
+        certificate = structs.replace(
+            self.certificate,
+            promise=self.certificate.promise.among(chains),
+            conditional_on=tuple(
+                wording.SIDE_BY_SIDE if said == wording.HELD_OUT else said
+                for said in self.certificate.conditional_on
+            ),
+        )
         bundle = structs.replace(self.bundle, certificate=certificate)
         return replace(self, bundle=bundle, certificate=certificate)
 

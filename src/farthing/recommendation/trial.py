@@ -93,8 +93,13 @@ class Selection:
         )
 
     def remembered(self, bundle: Bundle) -> Bundle:
-        """Return what was proved with the marks of the questions that chose it, maybe of none."""
+        """Return what was proved with the marks of the questions that chose it.
+
+        Where several were proved side by side, those that proved chose among them as well.
+        """
         chose = question_hashes(self.plan.choosing(self.trials[0].bundle).played)
+        if len(self.contenders()) > 1:
+            chose |= bundle.questions["calibrate"]
         return structs.replace(bundle, questions={**bundle.questions, "choose": chose})
 
 

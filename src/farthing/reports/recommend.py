@@ -83,13 +83,17 @@ def _lines(found: Recommendation) -> Iterator[str]:
         yield judged.sentence()
     yield _who_did_what(found)
     if len(found.curve) > 1:
-        bought = ", ".join(f"{n:,} ${significant(cost)}" for n, cost in found.curve)
-        yield f"What more training bought, by the cost a question that was expected then: {bought}."
+        bought = ", ".join(f"${significant(cost)} with {n:,}" for n, cost in found.curve)
+        yield f"Expected cost of a question, by how many train: {bought}; the last ones stay."
     tried = ", ".join(
         f"{trial.name} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
     )
     more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
-    yield f"Tried, by what a question is expected to cost once it is proved: {tried}{more}."
+    unless = " (the reference's price where it is not expected to be)" if found.reference else ""
+    yield f"Tried, by what a question is expected to cost once it is proved{unless}: {tried}{more}."
+    beside = [f"{trial.name} {float(trial.share):.2g}" for trial in found.trials if trial.share]
+    if len(beside) > 1:
+        yield f"Proved side by side, at these shares of what may fail: {', '.join(beside)}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
     yield from (f"Note: {note.rstrip('.')}." for note in found.notes)

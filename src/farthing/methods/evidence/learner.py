@@ -22,6 +22,7 @@ from farthing.methods.evidence.policy import (
     ReplyReader,
     TextHints,
     choose,
+    logistic,
     named,
     net_loss,
     reply_signals,
@@ -55,7 +56,8 @@ LOGISTIC_PULL, LINEAR_PULL = 10.0, 60.0
 """Of each weight towards 0, in questions."""
 LONGER = 0.05
 """What each further model of a row must save, as longer rows are fitted to more."""
-_NEWTON = 8
+_NEWTON, _STEP, _ENOUGH = 25, 4.0, 1e-8
+"""Steps at most, how far one may move any log-odds, and where that is far enough."""
 
 
 @dataclass(frozen=True)
@@ -357,11 +359,15 @@ def _logistic(standard: FloatArray, label: BoolArray) -> FloatArray:
     start = weight[-1]
     pull = np.append(np.full(standard.shape[1], LOGISTIC_PULL), 1e-3)
     for _ in range(_NEWTON):
-        chance = 1 / (1 + np.exp(-known @ weight))
+        chance = logistic(known @ weight)
         away = weight - np.append(np.zeros(standard.shape[1]), start)
         slope = known.T @ (chance - label) + pull * away
         curve = (known * (chance * (1 - chance))[:, None]).T @ known + np.diag(pull)
-        weight = weight - np.linalg.solve(curve, slope)
+        step = np.linalg.solve(curve, slope)
+        far = float(np.abs(known @ step).max())
+        weight = weight - step * min(1.0, _STEP / max(far, _ENOUGH))
+        if far < _ENOUGH:
+            break
     return weight
 
 

@@ -142,6 +142,12 @@ class TextHints:
         return before
 
 
+def logistic(score: FloatArray) -> FloatArray:
+    """Return the logistic function, also where the exponential would overflow."""
+    chance: FloatArray = (1 + np.tanh(score / 2)) / 2
+    return chance
+
+
 def net_loss(weights: FloatArray, seen: FloatArray) -> FloatArray:
     """Return what giving the leading answer is expected to lose, [n], net of what it may win.
 
@@ -153,7 +159,7 @@ def net_loss(weights: FloatArray, seen: FloatArray) -> FloatArray:
     mean, scale, lost, won, net = weights
     standard = np.clip((seen - mean[:-1]) / scale[:-1], -CLIP, CLIP)
     linear = [(standard * each[:-1]).sum(axis=1) + each[-1] for each in (lost, won, net)]
-    chances = [1 / (1 + np.exp(-each)) for each in linear[:2]]
+    chances = [logistic(each) for each in linear[:2]]
     found: FloatArray = (chances[0] - WIN * chances[1] + linear[2]) / 2
     return found
 
