@@ -115,6 +115,12 @@ def _measuring(n: int, rest: IntArray, roles: Roles) -> int:
     """Return how many of the questions outside training only measure, of n in all."""
     holdout = roles.holdout
     if holdout is not None:
+        if not holdout and (roles.choose or roles.measure):
+            raise InputError(
+                "figures of such a promise, or of questions drawn with different probabilities, "
+                "are of questions that only measure; hold out "
+                f"{FEWEST} or more, or leave holdout out"
+            )
         if holdout and not FEWEST <= holdout <= len(rest) - FEWEST:
             raise InputError(
                 f"{holdout:,} questions are to be held out of {len(rest):,} that do not train; "
