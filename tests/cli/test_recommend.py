@@ -194,8 +194,8 @@ def test_what_is_wrong_is_refused_in_a_line(
     assert "cannot be read" in refused("recommend", "--traces", "absent.jsonl")
     assert "more than 0.592 s, and 0.1 were given" in refused(*start, "--deadline", "0.1")
     assert "hold out 0, or from 5 to" in refused(*start, "--holdout", "699")
-    for kind in (("--promise", "coverage"), ("--per", "request")):
-        assert "hold out 5 or more" in refused(*start, *kind, "--holdout", "0")
+    for other in (("--promise", "coverage"), ("--per", "request")):
+        assert "hold out 5 or more" in refused(*start, *other, "--holdout", "0")
     assert farthing(*start, "--out", "b").code == 0
     assert "holds a proved bundle" in refused(*start, "--out", "b")
     (tmp_path / "file").write_text("")
