@@ -14,6 +14,7 @@ from msgspec import structs
 from question_parts import proved_bundle
 
 import farthing as ft
+from farthing.api.rendering import drawn
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.methods.base import Dataset, Saveable
@@ -31,6 +32,7 @@ from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
 from farthing.recommendation.splits import FourWaySplit, Roles, split_four_ways
+from farthing.reports.recommend import screen
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.fingerprint import fingerprint, question_hashes
 from farthing.traces.parquet import write_parquet
@@ -516,3 +518,26 @@ def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
     assert len(screen) <= 40
     for said in ("large alone (reference)", "small alone", "Saved against always large", "Tried"):
         assert said in str(advice), said
+
+
+def test_a_cheaper_model_that_is_as_good_in_training_is_named_where_nothing_is_proved() -> None:
+    """By the questions that train, and only there."""
+    traces, asked = pool(N), Parity("large", "0.0001")
+    assert not any("--reference small" in note for note in asked_of(traces, asked).notes)
+    parts = split_four_ways(traces, 0, Roles(choose=False, measure=False))
+    correct = traces.correct.copy()
+    small, large = map(traces.roles.index, ("small", "large"))
+    correct[parts.train, 0, small] = correct[parts.train, 0, large]
+    found = asked_of(replace(traces, correct=correct), asked)
+    assert found.nothing_cheaper
+    assert sum("--reference small" in note for note in found.notes) == 1
+    (note,) = (note for note in found.notes if "--reference small" in note)
+    assert note.startswith(f"of the {len(parts.train)} questions that trained, small is right on")
+
+
+def test_one_model_that_beats_the_method_is_the_headline() -> None:
+    found = asked_of(pool(N), Parity("large", "0.1"))
+    value = replace(found.found, value=structs.replace(found.found.value, instead="small"))
+    assert drawn(screen(found, "log", None)).startswith(f"log: use {found.name}")
+    better = replace(found, found=value)
+    assert drawn(screen(better, "log", None)).startswith("log: use small alone;")

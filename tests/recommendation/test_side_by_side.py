@@ -147,6 +147,12 @@ def test_as_many_are_proved_as_proving_questions_allow(proving: int, names: int)
     assert rest == [0] * len(rest)
 
 
+def test_nobody_is_trained_who_is_not_proved() -> None:
+    """Others are tried only where one alone is proved, or none of those with a share can run."""
+    assert {one.name for one in selected(pool(600)).trials} == SHARES.keys()
+    assert len(selected(pool(600), holdout=230).trials) > len(SHARES)
+
+
 def test_where_none_of_them_can_run_the_cheapest_expected_is_proved_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -373,7 +379,8 @@ def test_more_train_until_that_costs_more(
         return replace(stub, expected_usd=costs[plan.sizes()["train"]])
 
     monkeypatch.setattr(trial, "estimate_trial", estimate)
-    plan, curve = trial._with_more_training(before, own)
+    plan, curve, known = trial._with_more_training(before, own)
+    assert known["evidence-cascade"].expected_usd == costs[trained[-1]]
     assert curve == [(n, costs[n]) for n in trained]
     assert plan.sizes()["train"] == trained[-1]
     assert plan.sizes()["train"] + plan.sizes()["prove"] == 5_500

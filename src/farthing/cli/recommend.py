@@ -70,8 +70,9 @@ def recommend(
 ) -> None:
     """Say what to use instead of the model that is paid for today, what it saves, and prove it.
 
-    Every method that can win is trained; three that cover for one another are proved side by side
-    on questions that trained nothing, and the cheapest that is proved is taken. Exit code 1:
+    Three methods that cover for one another are trained, and proved side by side on questions that
+    trained nothing; the cheapest that is proved is taken. Where few questions prove, all methods
+    that can win are tried, and the likeliest is proved. Exit code 1:
     nothing cheaper than the reference is proved, and the bundle asks that one for every question.
 
     Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle

@@ -30,7 +30,13 @@ from farthing.recommendation.plan import (
 )
 from farthing.recommendation.prove import counted
 from farthing.recommendation.record import Recommendation
-from farthing.recommendation.savings import SingleModels, guessed, off_by, paid_most
+from farthing.recommendation.savings import (
+    SingleModels,
+    guessed,
+    no_worse,
+    off_by,
+    paid_most,
+)
 from farthing.recommendation.splits import FourWaySplit, complete_questions
 from farthing.recommendation.trial import Trial, select
 from farthing.recommendation.warnings import unlike
@@ -111,7 +117,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         held_out=plan.holds_out,
         curve=selection.curve,
         notes=(
-            *filter(None, [_guess(plan), outlook, _late(found, deadline_s)]),
+            *filter(None, [_guess(plan), outlook, _another(plan, proof), _late(found, deadline_s)]),
             *filter(None, [doubt(report.recorded), _copies(plan), _unlike(dataset.traces, played)]),
             *notes,
             *played.notes(),
@@ -169,6 +175,13 @@ def _copies(plan: Plan) -> str:
 def _guess(plan: Plan) -> str:
     """Say so where nobody named the reference."""
     return guessed(plan.reference) if plan.guessed and plan.reference is not None else ""
+
+
+def _another(plan: Plan, proof: Proved) -> str:
+    """Say which reference would be cheaper and looks as good, where nothing is proved."""
+    if not proof.falls_back or plan.reference is None or not plan.asked.needs_gold:
+        return ""
+    return no_worse(plan.dataset.traces.take(plan.parts.train), plan.reference)
 
 
 def _late(found: BundleEvaluation, deadline_s: float | None) -> str:

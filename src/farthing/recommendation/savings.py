@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import structs
 
 from farthing.errors import UnknownNameError
+from farthing.money import significant
 from farthing.process import latency
 from farthing.process.replay import ReplayOutcome
 from farthing.process.value import AnswerFigures, Interval, PolicyValue
@@ -138,6 +139,35 @@ def guessed(reference: str) -> str:
     return (
         f"nobody named the model that is paid for today; {reference} is a guess, the one that most "
         "was paid for here: name yours with --reference"
+    )
+
+
+def no_worse(train: TraceArrays, reference: str) -> str:
+    """Name the cheapest model that costs less than a reference and is right as often in training.
+
+    Args:
+        train: questions that prove and measure nothing.
+        reference: a role of theirs.
+
+    Returns:
+        A sentence; empty where there is none, or models were not recorded alone.
+    """
+    models = {name: each for name, each in SingleModels.of(train).figures().items() if each}
+    theirs = models.get(reference)
+    cheaper = [
+        (each.cost_nano, name)
+        for name, each in models.items()
+        if theirs and each.cost_nano < theirs.cost_nano and each.right >= theirs.right
+    ]
+    if theirs is None or not cheaper:
+        return ""
+    _, name = min(cheaper)
+    other = models[name]
+    return (
+        f"of the {theirs.questions:,} questions that trained, {name} is right on {other.right:,} "
+        f"for ${significant(other.cost_usd)} each, {reference} on {theirs.right:,} for "
+        f"${significant(theirs.cost_usd)}: chance may explain that; if it does as well for you, "
+        f"prove against it with --reference {name}"
     )
 
 

@@ -104,7 +104,7 @@ class Selection:
 
 
 def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selection:
-    """Train and try every method that can win here.
+    """Train and try the methods that can win here: those with a share of delta, where these share.
 
     Of a large log more questions train while that is likely to pay. Training questions say whether
     it does, by what the learners that try several policies themselves expect; whatever has trained
@@ -116,13 +116,37 @@ def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selectio
     candidates = _candidates(plan)
     own = [one for one in candidates if _rehearses(one)]
     curve: list[tuple[int, float]] = []
+    known: dict[str, Trial] = {}
     if own and proves_side_by_side(plan.asked):
-        plan, curve = _with_more_training(plan, own)
+        plan, curve, known = _with_more_training(plan, own)
     trials: list[Trial] = []
     skipped: dict[str, str] = {}
-    for done, candidate in enumerate(candidates, start=1):
+    for group in _in_groups(plan, candidates):
+        found, why = _tried(plan, group, known, deadline_s, progress)
+        trials, skipped = found, skipped | why
+        if trials:
+            break
+    if not trials:
+        raise InputError(_nobody(skipped))
+    cards = {candidate.name: candidate.method for candidate in candidates}
+    # Equal costs are added up in different orders, which processors round differently.
+    trials.sort(key=lambda trial: (float(f"{trial.expected_usd:.9g}"), trial.name))
+    return Selection(plan, tuple(_shared(plan, trials, cards)), skipped, tuple(curve))
+
+
+def _tried(
+    plan: Plan,
+    group: Sequence[Candidate],
+    known: Mapping[str, Trial],
+    deadline_s: float | None,
+    progress: Progress,
+) -> tuple[list[Trial], dict[str, str]]:
+    """Return what came of these methods, those known already too, and why others could not run."""
+    trials: list[Trial] = []
+    skipped: dict[str, str] = {}
+    for done, candidate in enumerate(group, start=1):
         try:
-            trial = estimate_trial(plan, candidate)
+            trial = known.get(candidate.name) or estimate_trial(plan, candidate)
         except FarthingError as problem:
             skipped[candidate.name] = str(problem)
         else:
@@ -131,13 +155,19 @@ def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selectio
                 skipped[candidate.name] = _too_slow(seconds, deadline_s)
             else:
                 trials.append(trial)
-        progress.update(done, len(candidates), {})
-    if not trials:
-        raise InputError(_nobody(skipped))
-    cards = {candidate.name: candidate.method for candidate in candidates}
-    # Equal costs are added up in different orders, which processors round differently.
-    trials.sort(key=lambda trial: (float(f"{trial.expected_usd:.9g}"), trial.name))
-    return Selection(plan, tuple(_shared(plan, trials, cards)), skipped, tuple(curve))
+        progress.update(done, len(group), {})
+    return trials, skipped
+
+
+def _in_groups(plan: Plan, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Return who is tried first, and who is where none of those can run.
+
+    Where several are proved side by side, only those that their cards give a share are worth the
+    training.
+    """
+    several = proves_side_by_side(plan.asked) and plan.sizes()["prove"] >= 2 * ENOUGH
+    first = [one for one in candidates if several and one.method.proof_share]
+    return [each for each in (first, [one for one in candidates if one not in first]) if each]
 
 
 def _rehearses(candidate: Candidate) -> bool:
@@ -147,25 +177,27 @@ def _rehearses(candidate: Candidate) -> bool:
 
 def _with_more_training(
     plan: Plan, own: Sequence[Candidate]
-) -> tuple[Plan, list[tuple[int, float]]]:
+) -> tuple[Plan, list[tuple[int, float]], dict[str, Trial]]:
     """Let more questions train until that raises the expected cost, or no more may.
 
     Returns:
-        The plan, and how many trained each time with the least cost expected then.
+        The plan, how many trained each time with the least cost expected then, and what was tried
+        on the last of them by its name.
     """
     curve: list[tuple[int, float]] = []
+    known: dict[str, Trial] = {}
     larger: Plan | None = plan
     while larger is not None:
-        plan = larger
+        plan, known = larger, {}
         try:
-            tried = [estimate_trial(plan, one).expected_usd for one in own]
+            known = {one.name: estimate_trial(plan, one) for one in own}
         except FarthingError:  # which says why when all are tried
             break
-        curve.append((plan.sizes()["train"], min(tried)))
+        curve.append((plan.sizes()["train"], min(each.expected_usd for each in known.values())))
         if len(curve) > 1 and curve[-1][1] > curve[-2][1] * (1 + WORSE):
             break
         larger = plan.more_training()
-    return plan, curve
+    return plan, curve, known
 
 
 def _shared(plan: Plan, trials: Sequence[Trial], cards: Mapping[str, Method]) -> list[Trial]:

@@ -34,6 +34,8 @@ def screen(
     advice = f"use {found.name}"
     if found.nothing_cheaper:
         advice = f"keep asking {found.reference}; nothing cheaper is proved"
+    if found.found.value.instead is not None and not found.found.value.one_answer:
+        advice = f"use {found.found.value.instead} alone; nothing learned here does better"
     return Group(
         Text(f"{source}: {advice}", style="bold", overflow="fold"),
         Text(""),
