@@ -47,7 +47,7 @@ check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and o
 docs: setup ## show docs/ with the API pages as a site, on this machine
 	$(BIN)/mkdocs serve
 
-bench: setup ## measure speed, on an otherwise idle machine (some 15 minutes); figures go to docs/log.md
+bench: setup ## measure speed, on an otherwise idle machine (some 15 minutes); figures go to docs/research/log.md
 	@set -e; for name in $(SPEED); do echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py; done
 
 figures: setup ## run the experiments again and redraw the figures in docs/

@@ -6,7 +6,7 @@
 `generated`: the preset of two models, whose optimum is known; 400 tasks teach, and what was learned
 is evaluated exactly. `embedded`: rows of three chains of arithmetic before two networks on this
 machine; 100 tasks teach, 200 others judge. Both keep what they found; either draws the figure of
-docs/steps.md, with what is there. `speed`: microseconds of a decision.
+docs/research/steps.md, with what is there. `speed`: microseconds of a decision.
 """
 
 import argparse

@@ -270,7 +270,7 @@ def is_priced(row: Row) -> bool:
 
 
 def report(fit: Fit) -> None:
-    """Print the rows of the first table in `docs/generator.md`."""
+    """Print the rows of the first table in `docs/research/generator.md`."""
     known, cents = figure_of(fit.config), cents_of(fit.config)
     for figure in fit.figures:
         if figure.name in known:

@@ -6,7 +6,7 @@
 `recorded`: LLaMA-2-13B and GPT-4 on 1,169 questions, four answers each. A random 60 % of the
 questions train, the others are judged, at every threshold there is; cost at a level is on the
 straight line between the two neighbouring points, the same for every policy. Errors are standard
-errors over splits of the same questions. Draws the figure of docs/difficulty.md.
+errors over splits of the same questions. Draws the figure of docs/research/difficulty.md.
 
 `tokens`: two embedded networks answer chains of arithmetic four times each, with the probability
 of every token. Which answer is right more often: the likeliest one, the one of least free energy,

@@ -1,6 +1,6 @@
 """Where benchmarks find the recordings that are no part of the repository.
 
-`docs/log.md` says which ones there are, and where they come from.
+`docs/research/log.md` says which ones there are, and where they come from.
 """
 
 import sys
@@ -15,8 +15,8 @@ def needed(*files: Path) -> None:
     for file in files:
         if not file.is_file():
             print(
-                f"{file} is not there; 'Recordings' in docs/log.md says where it comes from, "
-                f"and the script's first lines how to name another place",
+                f"{file} is not there; 'Recordings' in docs/research/log.md says where it comes "
+                f"from, and the script's first lines how to name another place",
                 file=sys.stderr,
             )
             raise SystemExit(2)

@@ -1,4 +1,4 @@
-"""Makes the site from the tree: pages in the order of the tour, API pages, links that stay inside.
+"""Makes the site from the tree: pages in the order of index.md, API pages, links that stay inside.
 
 MkDocs calls the functions `on_...`; `mkdocs.yml` names this file.
 """
@@ -21,8 +21,12 @@ SOURCES = ROOT / "src"
 PACKAGE = SOURCES / "farthing"
 BESIDE = "repository"
 """Folder of the site that shows what lies outside `docs`."""
-STOP = re.compile(r"^\d+\. \[([^]]+)\]\(([^)#]+)\)", re.MULTILINE)
-"""A line of the tour that leads to a page: its title and path."""
+SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
+"""A section of `index.md`: its title and its text."""
+ENTRY = re.compile(r"^\* \[([^]]+)\]\(([^)#]+)\)", re.MULTILINE)
+"""A line of a section that leads to a page: its title and path."""
+REFERENCE = "Reference"
+"""The section that the API pages stand in."""
 TOP = "    options:\n      heading_level: 1\n"
 """Option of what gives a page its title."""
 LINK = re.compile(r"^```.*?^```|\]\((?![a-z]+:)([^)\s#]+)(#[^)\s]*)?\)", re.MULTILINE | re.DOTALL)
@@ -30,13 +34,14 @@ LINK = re.compile(r"^```.*?^```|\]\((?![a-z]+:)([^)\s#]+)(#[^)\s]*)?\)", re.MULT
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Order the pages: the tour, the rooms from the bottom up, what else lies at the root."""
-    index = DOCS / "index.md"
-    stops = STOP.findall(index.read_text(encoding="utf-8"))
-    tour = {uri((DOCS / path).resolve()): title for title, path in stops}
+    """Order the pages: the sections of `index.md`, the rooms from the bottom up, the rest."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
     api = ["api/index.md", *({room: f"api/{room}.md"} for room in rooms())]
-    others = [page for page in map(uri, sorted(ROOT.glob("*.md"))) if page not in tour]
-    config.nav = ["index.md", *({title: at} for at, title in tour.items()), {"API": api}, *others]
+    nav: list[Any] = ["index.md"]
+    for section, text in SECTION.findall(index):
+        pages: list[Any] = [{title: path} for title, path in ENTRY.findall(text)]
+        nav.append({section: [*pages, {"API": api}] if section == REFERENCE else pages})
+    config.nav = [*nav, {"Project": [uri(page) for page in sorted(ROOT.glob("*.md"))]}]
     return config
 
 

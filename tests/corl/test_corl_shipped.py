@@ -39,7 +39,7 @@ def test_a_pool_that_ships_has_its_own_trained_controller(name: str) -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_page_says_what_was_measured(name: str) -> None:
-    page = (ROOT / "docs/corl.md").read_text()
+    page = (ROOT / "docs/research/corl.md").read_text()
     for mode, one in measured(name)["modes"].items():
         shares = ("accuracy", "call_ratio", "over_budget", "reward")
         cells = [f"{1_000 * one['cost_usd']:.4f}", *(f"{one[share]:.3f}" for share in shares)]

@@ -136,7 +136,7 @@ def test_messages_are_plain_words_or_one_word() -> None:
 
 
 def test_each_message_of_the_environment_is_documented_as_it_is_written() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "corl.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "research/corl.md").read_text()
     rows = re.findall(r"^\| `!(\w+)` \| (.*?) \|", page, re.MULTILINE)
     told = (*get_args(Fault), *get_args(Trouble))
     assert dict(rows) == {

@@ -12,7 +12,7 @@ from farthing.process.generator.presets import preset
 from farthing.traces.arrays import SIGNALS, TraceArrays
 from farthing.traces.base import GRADES
 
-PAGE = (Path(__file__).parents[2] / "docs/features.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/features.md").read_text()
 ROWS = {
     cells[0].strip("` "): [cell.strip() for cell in cells[1:]]
     for line in PAGE.splitlines()

@@ -19,7 +19,7 @@ from farthing.gateway.config_sections import (
     WatchSection,
 )
 
-PAGE = (Path(__file__).parents[2] / "docs/gateway.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/how-to/gateway.md").read_text()
 TABLES: dict[str, type[msgspec.Struct]] = {
     "[serve]": ServeSection,
     "[record]": RecordSection,

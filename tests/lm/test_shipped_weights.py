@@ -16,7 +16,7 @@ from farthing.lm.networks import NETWORKS
 from farthing.lm.symbols import SYMBOLS
 from farthing.models.embedded import WEIGHTS, known
 
-PAGE = Path(__file__).parents[2] / "docs/language-models.md"
+PAGE = Path(__file__).parents[2] / "docs/research/language-models.md"
 NAMES = [one.name for one in NETWORKS]
 
 

@@ -1,7 +1,7 @@
 """One update of CCPO or CPO from its definitions, with loops over questions, rounds and actions.
 
 Slow on purpose, and it shares no formula with the package: V-trace is a naive sum, critics are
-plain modules, Fisher matrices are differences (docs/ccpo.md, equations 4 to 9).
+plain modules, Fisher matrices are differences (docs/research/ccpo.md, equations 4 to 9).
 """
 
 import math

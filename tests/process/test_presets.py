@@ -26,7 +26,7 @@ N = 20_000
 
 def table(second_column: str) -> list[list[str]]:
     """Read one of the page's two tables of the fit."""
-    page = (ROOT / "docs/generator.md").read_text()
+    page = (ROOT / "docs/research/generator.md").read_text()
     lines = page.split(f"| preset | {second_column} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/ccpo.md").read_text().split("### Which test holds")[1].split("\n## ")[0]
+SECTION = (
+    (ROOT / "docs/research/ccpo.md").read_text().split("### Which test holds")[1].split("\n## ")[0]
+)
 ROWS = re.findall(r"^\| (.+?) \| (.+?\.py) \| (`.+`) \|$", SECTION, re.MULTILINE)
 
 

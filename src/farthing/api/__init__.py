@@ -1,6 +1,6 @@
 """The Python door: from recorded runs to a policy that keeps a promise, in a few lines.
 
-Its names are also reachable as `farthing.NAME`; `docs/python.md` is the tour.
+Its names are also reachable as `farthing.NAME`; `docs/how-to/python.md` is the tour.
 """
 
 from farthing.api.comparison import compare

@@ -1,7 +1,7 @@
 """What a policy sees of a round: named numbers, standardised on the training split alone.
 
 A feature of round t is a function of rounds 1..t, of what was recorded and never of a grade.
-`docs/features.md` lists them all.
+`docs/reference/features.md` lists them all.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ Nobody is right on everything, and two of them are right where the others are no
 The architecture is that of LFM2, as small as it goes. Short convolutions and attention take turns.
 A convolution tells each symbol what stands just before it, so that attention finds a statement by
 its first symbol at once; a Llama of the same size spends most of its training on that
-(`docs/log.md`).
+(`docs/research/log.md`).
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Teach a network to continue prompts as examples do; go on after a kill as if there was none.
 
 Only what is to be written is learned, not the prompt. Matrices go by Muon (Jordan, 2024), since
-Adam takes several times the examples here (`docs/log.md`); the rest by AdamW. The learning rate
-falls by REX.
+Adam takes several times the examples here (`docs/research/log.md`); the rest by AdamW. The
+learning rate falls by REX.
 """
 
 import time

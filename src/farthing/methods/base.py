@@ -248,7 +248,7 @@ class SystemCard:
     paper: str = ""
     """arXiv id; empty where it is ours or nobody's."""
     page: str = ""
-    """Where it is documented, such as `docs/allocators.md`."""
+    """Where it is documented, such as `docs/research/allocators.md`."""
     extras: tuple[str, ...] = ()
     """What must be installed to use it, as extras of this package."""
     place: int = 90

@@ -79,5 +79,5 @@ def _of_pacer(name: str) -> SystemCard:
         kind="pacer",
         make=plugins.target("pacers", name),
         paper=getattr(pacer, "paper", ""),
-        page="docs/pacing.md",
+        page="docs/research/pacing.md",
     )

@@ -2,7 +2,7 @@
 
 Adding an answer to the set is free, so the only paid decision is `next`. The gain of going on is
 P(a later round is right and nothing so far is | o_t); thresholded exactly, a calibrated estimate of
-it is close to the cheapest policy there is (`docs/stopping.md`).
+it is close to the cheapest policy there is (`docs/research/ccpo.md`).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Writes the logs that docs/importing.md imports."""
+"""Writes the logs that docs/how-to/importing.md imports."""
 
 import csv
 import json

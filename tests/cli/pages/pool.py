@@ -1,4 +1,4 @@
-"""Writes the made-up questions of docs/python.md, as that page's code makes them.
+"""Writes the made-up questions of docs/how-to/python.md, as that page's code makes them.
 
 `pool.jsonl` has their accepted answers, `logs.jsonl` has none.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 OF_A_CALL = ("model", "answer", "cost_usd")
-PAGE = Path(__file__).parents[3] / "docs/python.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/python.md"
 
 
 def rows() -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs/threat-model.md").read_text()
+TEXT = (ROOT / "docs/explanation/threat-model.md").read_text()
 NAMED = sorted(set(re.findall(r"`((?:[\w/]+\.py(?:::\w+)?)|monitoring/)`", TEXT)))
 
 

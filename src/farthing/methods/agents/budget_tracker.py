@@ -128,6 +128,6 @@ CARD = SystemCard(
     kind="agent",
     make=BUDGET_TRACKER,
     paper="2511.17006",
-    page="docs/budget-agents.md",
+    page="docs/research/budget-agents.md",
     place=10,
 )

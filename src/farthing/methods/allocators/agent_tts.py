@@ -358,6 +358,6 @@ CARD = SystemCard(
     kind="allocator",
     make=AGENT_TTS,
     paper="2508.00890",
-    page="docs/parts.md",
+    page="docs/research/parts.md",
     place=50,
 )

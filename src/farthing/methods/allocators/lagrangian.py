@@ -43,7 +43,7 @@ CARD = SystemCard(
     meaning="One price of a dollar for all questions of a batch; exact around the last that fits",
     kind="allocator",
     make=LAGRANGIAN,
-    page="docs/allocators.md",
+    page="docs/research/allocators.md",
     place=10,
 )
 

@@ -310,6 +310,6 @@ CARD = SystemCard(
     kind="allocator",
     make=PETS,
     paper="2602.16745",
-    page="docs/allocators.md",
+    page="docs/research/allocators.md",
     place=30,
 )

@@ -211,6 +211,6 @@ CARD = SystemCard(
     kind="allocator",
     make=PLAN_AND_BUDGET,
     paper="2505.16122",
-    page="docs/parts.md",
+    page="docs/research/parts.md",
     place=40,
 )

@@ -9,8 +9,8 @@ uses, once with log-probabilities as what options are worth (the paper's way) an
 objective's gradient. The better of both by the true objective is returned.
 
 **When it is of use.** Where values simply add up, the second rounding is the whole answer and
-descent adds nothing (`docs/allocators.md` has the figures). Descent is for objectives in which
-items depend on each other, which no knapsack can read: `RCO.maximise`.
+descent adds nothing (`docs/research/allocators.md` has the figures). Descent is for objectives in
+which items depend on each other, which no knapsack can read: `RCO.maximise`.
 
 Source: arXiv 2605.00649, as its abstract says it. Deterministic probabilities instead of its
 Gumbel straight-through estimate, the step size, the number of steps and the choice between both
@@ -194,6 +194,6 @@ CARD = SystemCard(
     kind="allocator",
     make=RCO,
     paper="2605.00649",
-    page="docs/allocators.md",
+    page="docs/research/allocators.md",
     place=20,
 )

@@ -109,6 +109,6 @@ CARD = SystemCard(
     kind="bandit",
     make=KNAPSACK,
     paper="1904.07272",
-    page="docs/cold-start.md",
+    page="docs/research/cold-start.md",
     place=10,
 )

@@ -146,6 +146,6 @@ CARD = SystemCard(
     kind="bandit",
     make=SQUARECB,
     paper="2412.00569",
-    page="docs/cold-start.md",
+    page="docs/research/cold-start.md",
     place=20,
 )

@@ -5,7 +5,7 @@ is) with probability 1 - alpha. It acts by sampling; CPO batch and CPO online tu
 into sets, by split conformal calibration or by the threshold that this learner leaves behind.
 
 CCPO (Si et al. 2025, arXiv 2511.11828) learns the policy and a threshold kappa together. What the
-paper prints wrongly or leaves open is settled in `docs/ccpo.md`.
+paper prints wrongly or leaves open is settled in `docs/research/ccpo.md`.
 """
 
 from collections.abc import Callable, Mapping

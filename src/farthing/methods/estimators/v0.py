@@ -356,7 +356,7 @@ CARD = SystemCard(
     kind="estimator",
     make=V0,
     paper="2602.03584",
-    page="docs/estimators.md",
+    page="docs/research/estimators.md",
     extras=("train",),
     place=10,
 )

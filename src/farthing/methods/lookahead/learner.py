@@ -67,7 +67,7 @@ class LookaheadConfig:
 
 
 LAZY = LookaheadConfig(space="calls", iterations=1, trees=24)
-"""One call at a time; looking further ahead gained nothing there (`docs/log.md`)."""
+"""One call at a time; looking further ahead gained nothing there (`docs/research/log.md`)."""
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,6 @@ CARD = SystemCard(
     kind="planner",
     make=BAVT,
     paper="2603.12634",
-    page="docs/planners.md",
+    page="docs/research/planners.md",
     place=10,
 )

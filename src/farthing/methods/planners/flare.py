@@ -233,6 +233,6 @@ CARD = SystemCard(
     kind="planner",
     make=FLARE,
     paper="2601.22311",
-    page="docs/planners.md",
+    page="docs/research/planners.md",
     place=20,
 )

@@ -111,6 +111,6 @@ CARD = SystemCard(
     kind="planner",
     make=MCPP,
     paper="2605.06110",
-    page="docs/planners.md",
+    page="docs/research/planners.md",
     place=30,
 )

@@ -1,6 +1,6 @@
 """What made-up questions depend on: how hard they are, how good both agents, and what calls cost.
 
-`docs/generator.md` tells the story behind each number.
+`docs/research/generator.md` tells the story behind each number.
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,7 @@
 """Generator settings fitted to what the paper publishes: made up, and labelled so.
 
-`benchmarks/fit_presets.py` fits them; `docs/generator.md` lays the fit beside the published rows.
+`benchmarks/fit_presets.py` fits them; `docs/research/generator.md` lays the fit beside the
+published rows.
 """
 
 from dataclasses import dataclass

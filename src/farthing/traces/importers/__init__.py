@@ -1,1 +1,1 @@
-"""Recorded calls from other tools' files, one file a format; see `docs/importing.md`."""
+"""Recorded calls from other tools' files, one file a format; see `docs/how-to/importing.md`."""

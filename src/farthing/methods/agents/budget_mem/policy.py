@@ -184,7 +184,7 @@ CARD = SystemCard(
     kind="agent",
     make="farthing.methods.agents.budget_mem.policy:BUDGET_MEM",
     paper="2602.06025",
-    page="docs/budget-agents.md",
+    page="docs/research/budget-agents.md",
     extras=("search", "train"),
     place=20,
 )
