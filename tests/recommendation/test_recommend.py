@@ -541,3 +541,24 @@ def test_one_model_that_beats_the_method_is_the_headline() -> None:
     assert drawn(screen(found, "log", None)).startswith(f"log: use {found.name}")
     better = replace(found, found=value)
     assert drawn(screen(better, "log", None)).startswith("log: use small alone;")
+
+
+def test_a_log_of_which_some_is_graded_says_why_agreement_is_promised() -> None:
+    traces = pool(N)
+    some = np.zeros_like(traces.correct)
+    some[:37] = True
+    some_graded = replace(traces, correct=traces.correct & ~some, ungraded=some)
+    notes = asked_of(some_graded, None).notes
+    assert sum(note.startswith(f"37 of {N:,} questions are not graded") for note in notes) == 1
+    for other in (traces, ungraded(traces)):
+        assert not any("not graded" in note for note in asked_of(other, None).notes)
+
+
+def test_where_nothing_is_proved_questions_that_only_measure_are_offered() -> None:
+    hard = Parity("large", "0.0001")
+    found = recommend(Dataset("made up", pool(N)), hard, holdout=50)
+    assert (found.nothing_cheaper, found.sizes["report"]) == (True, 50)
+    assert "50 questions only measure; with --holdout 0 they prove as well" in found.notes
+    assert "Nothing is saved: large answers every question." in drawn(screen(found, "log", None))
+    without = recommend(Dataset("made up", pool(N)), hard, holdout=0)
+    assert not any("--holdout" in note for note in without.notes)

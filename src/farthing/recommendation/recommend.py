@@ -44,6 +44,7 @@ from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import check_every_request, n_distinct, note
 from farthing.traces.costs import check_costs, doubt
 from farthing.traces.eligibility import Eligibility, draw_weights, eligible
+from farthing.traces.grades.overlay import ungraded_questions
 from farthing.traces.pool import is_pool
 
 
@@ -117,7 +118,8 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         held_out=plan.holds_out,
         curve=selection.curve,
         notes=(
-            *filter(None, [_guess(plan), outlook, _another(plan, proof), _late(found, deadline_s)]),
+            *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
+            *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),
             *filter(None, [doubt(report.recorded), _copies(plan), _unlike(dataset.traces, played)]),
             *notes,
             *played.notes(),
@@ -175,6 +177,25 @@ def _copies(plan: Plan) -> str:
 def _guess(plan: Plan) -> str:
     """Say so where nobody named the reference."""
     return guessed(plan.reference) if plan.guessed and plan.reference is not None else ""
+
+
+def _idle(plan: Plan, proof: Proved) -> str:
+    """Say which questions could prove as well, where nothing is proved."""
+    n = plan.sizes()["report"]
+    if not proof.falls_back or not n or not proves_side_by_side(plan.asked):
+        return ""
+    return f"{n:,} questions only measure; with --holdout 0 they prove as well"
+
+
+def _ungraded(traces: TraceArrays, asked: Promise) -> str:
+    """Say so where agreement is promised though some answers were graded."""
+    missing = int(ungraded_questions(traces).sum())
+    if asked.needs_gold or not 0 < missing < len(traces):
+        return ""
+    return (
+        f"{missing:,} of {len(traces):,} questions are not graded, and agreement reads no grade; "
+        "with all of them graded, parity can be promised"
+    )
 
 
 def _another(plan: Plan, proof: Proved) -> str:

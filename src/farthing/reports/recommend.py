@@ -76,7 +76,9 @@ def _lines(found: Recommendation) -> Iterator[str]:
     if found.guessed and theirs is not None:
         cost = significant(theirs.cost_usd)
         yield f"You pay ${cost} a question today if it is {found.reference} that you pay for."
-    if value is not None:
+    if found.nothing_cheaper:
+        yield f"Nothing is saved: {found.reference} answers every question."
+    else:
         yield " ".join(value.findings())
     if certificate is not None:
         yield f"Promise: {certificate.sentence()}"
