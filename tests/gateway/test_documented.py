@@ -18,8 +18,11 @@ from farthing.gateway.config_sections import (
     ServeSection,
     WatchSection,
 )
+from farthing.runtime.job import JobSection
 
-PAGE = (Path(__file__).parents[2] / "docs/how-to/gateway.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "reference/gateway.md").read_text()
+TUTORIAL = (DOCS / "tutorials/serve-it.md").read_text()
 TABLES: dict[str, type[msgspec.Struct]] = {
     "[serve]": ServeSection,
     "[record]": RecordSection,
@@ -54,8 +57,15 @@ def test_every_field_is_documented_with_its_default(section: str) -> None:
     assert documented(section) == {one.name: written(one) for one in fields}
 
 
+def test_every_field_of_a_job_is_documented() -> None:
+    section = (DOCS / "reference/job.md").read_text().split("## The job\n")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert named[0] == "task"
+    assert set(named) == {one.name for one in msgspec.structs.fields(JobSection)}
+
+
 def test_the_first_example_can_be_read() -> None:
-    (example,) = re.findall(r"```toml\n# serve.toml\n(.*?)```", PAGE, re.DOTALL)
+    (example,) = re.findall(r"```toml\n# serve.toml\n(.*?)```", TUTORIAL, re.DOTALL)
     tables = tomllib.loads(example)
     assert "prices" in tables
     (policy,) = tables["policies"].values()
