@@ -79,6 +79,10 @@ class TooFewTracesError(InputError):
     """There are not enough traces for what was asked; the message gives the numbers."""
 
 
+MANY = 12
+"""More names than these are not all listed: the nearest three are."""
+
+
 class UnknownNameError(InputError):
     """Nothing is registered under this name.
 
@@ -90,7 +94,11 @@ class UnknownNameError(InputError):
         names = sorted(known)
         close = get_close_matches(name, names, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else "."
-        super().__init__(f"unknown {kind} '{name}'{hint} Known: {', '.join(names)}")
+        known = f"Known: {', '.join(names)}"
+        if len(names) > MANY:
+            nearest = get_close_matches(name, names, n=3, cutoff=0.0)
+            known = f"Nearest of {len(names)}: {', '.join(nearest)}"
+        super().__init__(f"unknown {kind} '{name}'{hint} {known}")
 
 
 class MissingExtraError(InputError):

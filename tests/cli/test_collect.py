@@ -11,6 +11,7 @@ from chat_server import Endpoint, completion
 
 from farthing.runtime.collect import CollectionProgress
 from farthing.traces.base import Call, CallError
+from farthing.traces.store import Store
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -181,10 +182,15 @@ def test_workers_count_together_what_cannot_be_read() -> None:
     assert both.replies == {"m": 5}
 
 
-def test_a_question_without_an_answer_is_refused(refused: Refused, tmp_path: Path) -> None:
-    write(tmp_path, JOB.replace("URL", "http://localhost:1/v1"))
+def test_a_question_without_an_accepted_answer_is_asked(
+    farthing: Farthing, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """Agreement with a model needs none."""
+    write(tmp_path, JOB.replace("URL", endpoint.url))
     (tmp_path / "questions.jsonl").write_text('{"id": "q0", "question": "What is up?"}')
-    assert "questions: hold 'q0' without an accepted answer" in refused(*ARGUMENTS, "5")
+    assert farthing(*ARGUMENTS, "5").code == 0
+    with Store.read(tmp_path / "a.db") as store:
+        assert next(store.traces()).gold == []
 
 
 def test_a_provider_that_overcharges_is_reported_and_asked_no_more(

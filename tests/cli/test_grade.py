@@ -131,7 +131,7 @@ def test_a_judge_of_what_is_the_same(farthing: Farthing, common: tuple[object, .
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--delta", "0.1"), "needs --epsilon"),
+        (("--max-loss", "2"), "epsilon is 2; it must be below 1"),
         ((*PARITY, "--judge", "j"), "--judge needs --config"),
         ((*PARITY, "--max-cost", "1"), "go with --judge"),
         ((*PARITY, "--grades", "none.csv"), "none.csv: cannot be read (No such file or directory)"),

@@ -318,8 +318,7 @@ def test_where_nothing_is_proved_the_bundle_asks_the_reference(
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (["parity", "--delta", "0.1"], "needs --epsilon"),
-        (["selective"], "needs --delta"),
+        (["parity", "--delta", "0.1", "--confidence", "0.9"], "give --confidence or --delta"),
         (["selective", "--delta", "0.1", "--escalate", "guide"], "needs --epsilon"),
         (["parity", "--epsilon", "0.1", "--delta", "0.1", "--escalate", "x"], "only to selective"),
         (["budget", "--budget", "0.1", "--delta", "0.1"], "needs --most"),

@@ -35,6 +35,7 @@ from farthing.traces.store import Store
 
 DOLLAR = 1_000_000_000
 
+
 Write = Callable[..., Job]
 
 
@@ -75,6 +76,11 @@ def say(messages: list[dict[str, str]]) -> str:
     """Answer as a base or a guide would, by what is asked, and always the same."""
     text = messages[-1]["content"]
     return "No\nAnswer: 7" if "reasoning" in text.lower() and "Answer: 5" in text else "Answer: 5"
+
+
+def readable(_: object) -> str:
+    """Say what a base and a guide may both say, so that a collection goes on."""
+    return "Yes.\nAnswer: 4"
 
 
 def run(job: Job, store: Path, cap_nano: int = 100 * DOLLAR) -> Report:
@@ -209,6 +215,7 @@ def test_traces_lost_are_rebuilt_from_the_log_alone(
 def test_the_cap_stops_it_cleanly_and_a_higher_one_goes_on(
     write: Write, endpoint: Endpoint, tmp_path: Path
 ) -> None:
+    endpoint.answer = readable
     whole = run(write(endpoint.url, 30), tmp_path / "whole.db").balance.settled_nano
     assert len(traces(tmp_path / "whole.db")) == 30
     endpoint.answered.clear()
@@ -283,6 +290,7 @@ def test_calls_wait_for_what_others_do_not_use(tmp_path: Path) -> None:
 def test_faults_lose_nothing_and_pay_nothing_twice(
     write: Write, endpoint: Endpoint, tmp_path: Path
 ) -> None:
+    endpoint.answer = readable
     run(write(endpoint.url, 50), tmp_path / "calm.db")
     calm = traces(tmp_path / "calm.db")
     endpoint.answered.clear()

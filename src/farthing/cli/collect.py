@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from farthing.runtime import collect as collection
     from farthing.runtime import dry_run as estimate
     from farthing.runtime.job import Job
+    from farthing.runtime.journal import FailedTries
 
 LISTED = 10
 """Failed questions and calls of unknown outcome that are named."""
@@ -68,14 +69,14 @@ def collect(
         _say_price(*collection.price(job, store, cap_nano))
         return
     kept = "every reply so far is in the store, run it again to go on"
-    with interruptible(kept), _display() as display:
+    with interruptible(kept), displayed() as display:
         if engine == "ray":
             report = collect_on_ray.collect_on_ray(
                 job, store, cap_nano, display.show, workers=workers
             )
         else:
             report = collection.collect_locally(job, store, cap_nano, display.show)
-    _say_end(report, store)
+    say_end(report, store)
     if report.progress.left:
         raise typer.Exit(130 if report.progress.stopped == collection.INTERRUPTED else 1)
 
@@ -100,25 +101,26 @@ def _doubt_store(job: "Job", path: Path) -> None:
 def _say_price(price: "estimate.JobEstimate", balance: "Balance") -> None:
     likely = "unknown, as the journal has no such calls yet"
     if price.likely_nano is not None:
-        likely = _usd(price.likely_nano)
+        likely = in_usd(price.likely_nano)
     left, calls = counted(price.questions, "question"), counted(price.calls, "call")
     typer.echo(f"{left} left, at most {calls} to models")
-    typer.echo(f"at most  {_usd(price.largest_nano)} without retries")
+    typer.echo(f"at most  {in_usd(price.largest_nano)} without retries")
     typer.echo(f"likely   {likely}")
-    typer.echo(f"allowed  {_usd(balance.left_nano)} of {_usd(balance.cap_nano)}")
+    typer.echo(f"allowed  {in_usd(balance.left_nano)} of {in_usd(balance.cap_nano)}")
     for warning in price.warnings:
         remark(f"note: {warning}")
 
 
-def _say_end(report: "collection.Report", store: Path) -> None:
+def say_end(report: "collection.Report", store: Path) -> None:
+    """Say how a collection ended: what is recorded, what failed, and what that cost."""
     progress, balance = report.progress, report.balance
     typer.echo(
         f"{counted(progress.done, 'question')} recorded into {store}, "
         f"{report.earlier:,} {'was' if report.earlier == 1 else 'were'} there; "
-        f"{_usd(balance.settled_nano)} of {_usd(balance.cap_nano)} spent"
+        f"{in_usd(balance.settled_nano)} of {in_usd(balance.cap_nano)} spent"
     )
     if report.unknown:
-        charged = _usd(sum(one.reserved_nano for one in report.unknown))
+        charged = in_usd(sum(one.reserved_nano for one in report.unknown))
         calls = counted(len(report.unknown), "call")
         remark(f"{calls} of unknown outcome, charged in full ({charged}):")
         _list([f"{c.question}, round {c.round}, {c.role}: {c.asked}" for c in report.unknown])
@@ -126,13 +128,27 @@ def _say_end(report: "collection.Report", store: Path) -> None:
         failed = counted(len(progress.failed), "question")
         remark(f"{failed} failed; the next run asks again:")
         _list([f"{question}: {failure}" for question, failure in progress.failed.items()])
+    if report.failures:
+        tries = sum(one.tries for one in report.failures)
+        said = f"failed tries: {tries:,}, which count as {in_usd(_counted(report))}"
+        remark(f"{said} (those of unknown outcome as the most that they can cost):")
+        _list([_failed(one) for one in report.failures])
     if balance.overcharged_nano:
-        remark(f"a provider charged {_usd(balance.overcharged_nano)} more than its price allows")
+        remark(f"a provider charged {in_usd(balance.overcharged_nano)} more than its price allows")
     if progress.stopped:
         remark(f"stopped: {progress.stopped}")
     if progress.left:
         left = counted(progress.left, "question")
         remark(f"{left} left to do: run the same command again")
+
+
+def _counted(report: "collection.Report") -> int:
+    return sum(one.cost_nano for one in report.failures)
+
+
+def _failed(one: "FailedTries") -> str:
+    """Say how many tries of a role failed in one way, what they count as, and an example."""
+    return f"{one.role}: {one.tries:,} x {one.kind}, {in_usd(one.cost_nano)}: {one.example[:160]}"
 
 
 def _list(lines: list[str]) -> None:
@@ -142,7 +158,8 @@ def _list(lines: list[str]) -> None:
         remark(f"  and {len(lines) - LISTED:,} more")
 
 
-def _usd(nano: int) -> str:
+def in_usd(nano: int) -> str:
+    """Return nano-dollars as people read them."""
     return f"${usd_from_nano(nano):,.4f}"
 
 
@@ -176,7 +193,7 @@ class _Display:
             total=progress.total,
             completed=completed,
             failed=len(progress.failed),
-            spent=f"{_usd(balance.settled_nano)} of {_usd(balance.cap_nano)}",
+            spent=f"{in_usd(balance.settled_nano)} of {in_usd(balance.cap_nano)}",
             rate=f"{rate:.1f}/s",
         )
         for role, unread in progress.unread.items():
@@ -186,7 +203,8 @@ class _Display:
 
 
 @contextmanager
-def _display() -> Iterator[_Display]:
+def displayed() -> Iterator[_Display]:
+    """Show where a collection is, on a line of its own, while the block runs."""
     console = Console(file=sys.stderr)
     with Progress(
         TextColumn("{task.completed}/{task.total}"),

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from farthing import plugins
+from farthing.errors import InputError
 from farthing.traces.schema import near
 
 Values = Mapping[str, Any]
@@ -17,6 +19,15 @@ Values = Mapping[str, Any]
 Expansion = tuple[list[Parameter], Callable[[Values], Any]]
 """The options that stand for a parameter, and what makes its value of theirs."""
 Expand = Callable[[Parameter], Expansion]
+
+
+@dataclass(frozen=True)
+class AlsoPositional:
+    """Marks an option of files that may be given without its name as well, one after another."""
+
+    help: str
+    such_as: str
+    """An example, for who gave none."""
 
 
 def takes_options(
@@ -32,6 +43,9 @@ def takes_options(
         record = parameter.annotation
         if special and parameter.name in special:
             return special[parameter.name](parameter)
+        for mark in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(mark, AlsoPositional):
+                return _positional(parameter, mark)
         if not (isinstance(record, type) and is_dataclass(record)):
             return [parameter], lambda values: values[parameter.name]
         parts = [(field.name, *expand(field)) for field in parameters_of(record)]
@@ -52,6 +66,26 @@ def takes_options(
     run.__signature__ = taken.replace(parameters=options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
     return run
+
+
+def _positional(parameter: Parameter, mark: AlsoPositional) -> Expansion:
+    """Return an argument and the option that says the same by name."""
+    argument = typer.Argument(metavar=f"[{parameter.name.upper()}]...", help=mark.help)
+    kind = parameter.annotation.__origin__
+    place = Parameter(
+        f"{parameter.name}_given",
+        Parameter.KEYWORD_ONLY,
+        default=[],
+        annotation=Annotated[kind, argument],
+    )
+
+    def read(values: Values) -> Any:
+        found = [*values[place.name], *values[parameter.name]]
+        if not found and parameter.default is Parameter.empty:
+            raise InputError(f"name the {parameter.name}, such as {mark.such_as}")
+        return found
+
+    return [place, parameter.replace(default=[])], read
 
 
 def parameters_of(record: Any) -> list[Parameter]:

@@ -19,9 +19,13 @@ WITH_OPTIONS = "import {} with such options first: farthing traces import {} --s
 
 def read_traces(*paths: Path) -> "TraceArrays":
     """Read traces, or other tools' files, joined by question; say on stderr what they lack."""
+    return checked(*noted(paths))
+
+
+def checked(arrays: "TraceArrays", notes: Sequence[str]) -> "TraceArrays":
+    """Return traces that are no samples of one model; say on stderr what they lack."""
     from farthing.traces.pool import refuse_samples
 
-    arrays, notes = noted(paths)
     refuse_samples(arrays)
     for note in notes:
         remark(f"note: {note}")

@@ -27,6 +27,7 @@ from farthing.cli import (
     study,
     traces,
     traffic,
+    trying,
     watch,
 )
 from farthing.cli.command import PlainCommand, PlainGroup, plain
@@ -48,6 +49,7 @@ PANELS: dict[str, dict[str, Any]] = {
     "Save money": {
         "demo": demo.demo,
         "recommend": recommend.recommend,
+        "try": trying.try_models,
         "collect": collect.collect,
         "ask": ask.ask,
         "calibrate": pipeline.calibrate,

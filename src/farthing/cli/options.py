@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from farthing.cli.command import AlsoPositional
 from farthing.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ def read_alpha(text: str) -> Fraction:
 def read_delta(text: str) -> Fraction:
     """Read a delta exactly as it is written."""
     return _between_0_and_1(text, "delta")
+
+
+def read_confidence(text: str) -> Fraction:
+    """Read a confidence, 1 - delta, exactly as it is written."""
+    return _between_0_and_1(text, "confidence")
 
 
 def read_epsilon(text: str) -> Fraction:
@@ -128,8 +134,11 @@ TracesFiles = Annotated[
     typer.Option(
         "--traces",
         metavar="FILE",
-        help="Traces, a store (.db), or another tool's log or table; give it again for several, "
-        "which are joined by question.",
+        help="The same by name; give it again for several, which are joined by question.",
+    ),
+    AlsoPositional(
+        "Traces, a store (.db), or another tool's log or table; several are joined by question.",
+        "log.jsonl",
     ),
 ]
 Missing = Annotated[

@@ -12,7 +12,7 @@ import typer
 
 from farthing.cli import files
 from farthing.cli.command import Expansion, Values, takes_options
-from farthing.cli.options import read_delta, read_epsilon, read_usd
+from farthing.cli.options import read_confidence, read_delta, read_epsilon, read_usd
 from farthing.errors import InputError
 from farthing.promises.base import Per, Promise
 from farthing.promises.certificate import kinds_asked
@@ -32,6 +32,16 @@ TYPES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "traces": (Path | None, {"metavar": "FILE"}),
 }
 """What is read of an option, by its value, and how."""
+CONFIDENCE = "confidence"
+Confidence = Annotated[
+    Fraction | None,
+    typer.Option(
+        f"--{CONFIDENCE}",
+        parser=read_confidence,
+        metavar="DECIMAL",
+        help="How sure the promise is, such as 0.9: 1 - delta.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,11 @@ def takes_promise(
 
     def given(_: Parameter) -> Expansion:
         def read(values: Values) -> Given:
-            return {name: values[name] for name in options if values[name] is not None}
+            found = {name: values[name] for name in options if values[name] is not None}
+            confidence = found.pop(CONFIDENCE, None)
+            if confidence is not None and "delta" in found:
+                raise InputError("--confidence is 1 - delta; give --confidence or --delta")
+            return found if confidence is None else {**found, "delta": 1 - confidence}
 
         return [*options.values()], read
 
@@ -117,7 +131,12 @@ def _options(command: Command, kinds: Iterable[type[Promise]]) -> dict[str, Para
         for option in kind.options:
             if command in option.commands:
                 taken.setdefault(option.key, []).append((kind.kind, option))
-    return {key: _parameter(key, whose, command) for key, whose in taken.items()}
+    parameters = {key: _parameter(key, whose, command) for key, whose in taken.items()}
+    if "delta" in parameters:
+        parameters[CONFIDENCE] = Parameter(
+            CONFIDENCE, Parameter.KEYWORD_ONLY, default=None, annotation=Confidence
+        )
+    return parameters
 
 
 def _parameter(key: str, whose: list[tuple[str, PromiseOption]], command: Command) -> Parameter:
@@ -131,7 +150,9 @@ def _parameter(key: str, whose: list[tuple[str, PromiseOption]], command: Comman
         for what, names in said.items()
         if what
     )
-    annotation: Any = Annotated[kind, typer.Option(f"--{whose[0][1].name}", help=text, **how)]
+    plain = [option.plain for _, option in whose if option.plain]
+    flags = [f"--{name}" for name in (whose[0][1].name, *plain[:1])]
+    annotation: Any = Annotated[kind, typer.Option(*flags, help=text, **how)]
     return Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

@@ -1,5 +1,6 @@
 """`farthing recommend`: what to use instead of the model that is paid for today, and the proof."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -74,8 +75,9 @@ def recommend(
     trained nothing; the cheapest that is proved is taken. Where few questions prove, all methods
     that can win are tried, and the likeliest is proved. Exit code 1:
     nothing cheaper than the reference is proved, and the bundle asks that one for every question.
+    Of a log with one model's answers it says what is paid today, and the command that tries others.
 
-    Example: farthing recommend --traces runs.jsonl.gz --reference gpt-4o --out bundle
+    Example: farthing recommend runs.jsonl.gz --reference gpt-4o --out bundle
     """
     from farthing.bundle import folder as bundles
     from farthing.methods.base import Dataset
@@ -83,10 +85,15 @@ def recommend(
     from farthing.recommendation.plan import default
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.provenance import made_with
+    from farthing.traces.pool import one_model_each
 
     if out is not None:
         files.check_bundle(out)
-    arrays = files.read_traces(*traces)
+    arrays, notes = files.noted(traces)
+    if one_model_each(arrays):
+        say_paid_today(traces, as_json=as_json)
+        raise typer.Exit(1)
+    arrays = files.checked(arrays, notes)
     kind, reference = wanted.promise or default(arrays).kind, wanted.reference
     promise = with_defaults(kind, wanted.alpha, wanted.given).beside(reference)
     system = made_with(traces, arrays, None).system
@@ -111,6 +118,21 @@ def recommend(
         show(screen(found, files.named(traces), None if out is None else str(out), whence))
     if found.nothing_cheaper:
         raise typer.Exit(1)
+
+
+def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:
+    """Say of a log of one model what is paid, and the command that tries cheaper ones."""
+    from farthing.reports import paid_today
+    from farthing.runtime.trying import next_try
+    from farthing.traces.log import read_log
+
+    log = read_log(traces)
+    following = next_try(log, traces)
+    if as_json:
+        show_json(paid_today.to_json(log, following))
+    else:
+        show(paid_today.screen(log, files.named(traces), following))
+        typer.echo(f"\nNext: {following.command}")
 
 
 def _is_traffic(traces: Path) -> bool:

@@ -10,7 +10,9 @@ from farthing.cli.console import remark
 
 
 def serve(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What is served, in TOML.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="What is served, in TOML; or a tried bundle.")
+    ],
     record: Annotated[
         bool,
         typer.Option(
@@ -40,9 +42,11 @@ def serve(
     """
     from farthing.gateway.config import overridden, read_config
     from farthing.gateway.config_warnings import remarks
+    from farthing.gateway.quick_config import config_file
     from farthing.gateway.server import serve as run
 
-    read = overridden(read_config(config, record=record), host=host, port=port, workers=workers)
+    written = read_config(config_file(config), record=record)
+    read = overridden(written, host=host, port=port, workers=workers)
 
     def ready(url: str, notes: Sequence[str]) -> None:
         said = [f"note: {note}" for note in notes]

@@ -31,6 +31,7 @@ import msgspec
 from farthing import plugins
 from farthing.errors import ConfigError, InputError, MissingExtraError
 from farthing.models import smollm2
+from farthing.models.adaptive import Gate, Noticed
 from farthing.models.base import Model
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
 from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
@@ -84,17 +85,24 @@ class ModelsConfig:
         return {name: RateLimiter(limits.share(workers)) for name, limits in self.limits.items()}
 
     def open(
-        self, *, workers: int = 1, admissions: Mapping[str, RateLimiter] | None = None
+        self,
+        *,
+        workers: int = 1,
+        admissions: Mapping[str, RateLimiter] | None = None,
+        gate: Gate | None = None,
     ) -> dict[str, Model]:
         """Open every model: retries around its limits around the provider.
 
-        The limits are shared by workers; `admissions` are given where others keep them as well.
+        The limits are shared by workers; `admissions` are given where others keep them as well. A
+        gate learns from each try how many calls the endpoints take at once.
         """
         shared = self.admissions(workers=workers) if admissions is None else admissions
         models: dict[str, Model] = {}
         for name, section in self.sections.items():
             with self.said_of(name):
                 model = section.settings.open(self.prices)
+            if gate is not None:
+                model = Noticed(model, gate)
             if section.limits is not None:
                 model = Limited(model, shared[section.limits], section.patience.asked_s)
             models[name] = Retrying(model, section.patience)

@@ -87,6 +87,8 @@ class PromiseOption:
     """Which commands take it."""
     brief: str = ""
     """What `recommend` says of it, which has a default for it; empty: as `help`."""
+    plain: str = ""
+    """Another flag for it, in plain words, without its hyphens; empty: none."""
 
     @property
     def key(self) -> str:
@@ -101,9 +103,8 @@ class PromiseOption:
 
 DELTA = PromiseOption(
     "delta",
-    "How often the promise may fail.",
+    "How often the promise may fail. Default 0.1.",
     "probability",
-    "--delta 0.1, how often the promise may fail",
     brief="How often it may fail. Default 0.1.",
 )
 

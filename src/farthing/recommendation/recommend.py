@@ -117,6 +117,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         sizes=plan.sizes(),
         held_out=plan.holds_out,
         curve=selection.curve,
+        outlook=outlook,
         notes=(
             *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
             *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),

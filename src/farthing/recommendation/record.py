@@ -38,6 +38,8 @@ class Recommendation:
     curve: tuple[tuple[int, float], ...] = ()
     """What training on more questions brought: how many, and the least cost a question that was
     expected then, in dollars."""
+    outlook: str = ""
+    """Where nothing cheaper is proved: how many questions would probably prove it."""
 
     @property
     def certificate(self) -> Certificate | None:

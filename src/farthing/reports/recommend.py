@@ -25,11 +25,16 @@ class OfTraffic:
 
 
 def screen(
-    found: Recommendation, source: str, out: str | None, traffic: OfTraffic | None = None
+    found: Recommendation,
+    source: str,
+    out: str | None,
+    traffic: OfTraffic | None = None,
+    following: str | None = None,
 ) -> Group:
     """Say what is paid today, what would be paid, what is proved, and what to do next.
 
-    `out` is where the bundle is; None: it was not written.
+    `out` is where the bundle is; None: it was not written. `following` is the next command, where
+    it is known.
     """
     advice = f"use {found.name}"
     if found.nothing_cheaper:
@@ -44,7 +49,7 @@ def screen(
         *(Text(line) for line in _lines(found)),
         *(Text(line) for line in _of_traffic(found, traffic)),
         Text(""),
-        Text(_next(found, out, traffic)),
+        Text(_next(found, out, traffic) if following is None else following),
     )
 
 

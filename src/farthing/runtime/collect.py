@@ -7,9 +7,10 @@ import asyncio
 import gc
 import signal
 import threading
+import typing
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -17,19 +18,58 @@ from types import FrameType
 from farthing.budgets.ledger import Balance
 from farthing.errors import AuthenticationError, BudgetError, FarthingError, InputError
 from farthing.runtime.dry_run import JobEstimate, estimate
-from farthing.runtime.job import AT_ONCE, Job
-from farthing.runtime.journal import Journal, StoreJournal, UnknownOutcome, exclusive_lock
+from farthing.runtime.job import AT_ONCE, Closable
+from farthing.runtime.journal import (
+    FailedTries,
+    Journal,
+    StoreJournal,
+    UnknownOutcome,
+    exclusive_lock,
+)
 from farthing.runtime.meter import Meter
 from farthing.runtime.protocol import Protocol, RecordingPlan, may_succeed_later, trace_of
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
 from farthing.traces.store_file import explained
+from farthing.traces.system import System
 
 GARBAGE = 50_000
 """New objects, some hundred calls' worth, after which Python looks for unused cycles."""
 INTERRUPTED = "interrupted"
 """Why a collection ended that Ctrl-C stopped."""
+HOPELESS = 25
+"""Questions after which a collection stops if none was recorded, or no reply of a role is read."""
+
+
+class Collectable(typing.Protocol):
+    """What can be collected: a job, or a log that is asked again."""
+
+    @property
+    def file(self) -> str:
+        """Its name, for messages."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """Questions under way at any moment, at most."""
+        ...
+
+    def questions(self) -> list[Question]:
+        """Return what is asked."""
+        ...
+
+    def open(self, *, workers: int = 1) -> tuple[RecordingPlan, list[Closable]]:
+        """Open what answers; return what is to be recorded, and what to close afterwards."""
+        ...
+
+    def system(self) -> System | None:
+        """Return what its traces are made with; None where each of them says so itself."""
+        ...
+
+    def likely_nano(self) -> Mapping[str, float]:
+        """Return what a call of a role is likely to cost, where something says so."""
+        ...
 
 
 @dataclass
@@ -74,6 +114,19 @@ class CollectionProgress:
                 self.examples.setdefault(call.role, call.text or "")
 
     @property
+    def hopeless(self) -> str | None:
+        """Why going on would be money for nothing; None while it is not."""
+        if len(self.failed) >= HOPELESS and not self.done:
+            example = next(iter(self.failed.values()))
+            return f"all of the first {len(self.failed)} questions failed, the first by {example}"
+        for role, replies in self.replies.items():
+            if replies >= HOPELESS and self.unread[role] == replies:
+                example = " ".join(self.examples[role].split())[:50]
+                first = f"the first of them {example!r}" if example else "all empty or blank"
+                return f"none of {role}'s {replies} replies can be read, {first}"
+        return None
+
+    @property
     def left(self) -> int:
         """Questions without a trace, the failed ones among them."""
         return self.total - self.done
@@ -87,7 +140,7 @@ def unwatched(progress: CollectionProgress) -> None:
     """Show nothing."""
 
 
-async def collect(
+async def collect(  # noqa: PLR0913 - what is recorded, and how, each by its name
     questions: Sequence[Question],
     recording: RecordingPlan,
     journal: Journal,
@@ -95,17 +148,18 @@ async def collect(
     *,
     at_once: int = AT_ONCE,
     watch: Watch = unwatched,
+    earlier: Mapping[str, Trace] | None = None,
 ) -> CollectionProgress:
     """Record a trace of every question that is not in the store; return how it went.
 
     A question any call of which failed, and might succeed another time, is not stored but listed;
     what its other calls said is in the journal, from which the meter pays. When the meter closes,
     calls under way are brought to an end and no question is begun. At most `at_once` questions are
-    under way at any moment, and so many traces in memory.
+    under way at any moment, and so many traces in memory. `earlier` has what the store holds of
+    questions that get more calls. Where nothing succeeds, or nothing can be read, it stops.
     """
-    run = _Collection(
-        iter(questions), recording, journal, meter, CollectionProgress(len(questions)), watch
-    )
+    progress = CollectionProgress(len(questions))
+    run = _Collection(iter(questions), recording, journal, meter, progress, watch, earlier or {})
     with garbage_seldom():
         await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
     if run.fatal is not None:
@@ -133,13 +187,19 @@ class _Collection:
     meter: Meter
     progress: CollectionProgress
     watch: Watch
+    earlier: Mapping[str, Trace]
     fatal: FarthingError | None = None
 
     async def work(self) -> None:
         """Take questions until there are none, or no call can be paid."""
-        for question in self.waiting:
+        gate = self.recording.gate or nullcontext()
+        while self.meter.closed is None:
             try:
-                await self._one(question)
+                async with gate:
+                    question = next(self.waiting, None)
+                    if question is None or self.meter.closed is not None:
+                        return
+                    await self._one(question)
             except BudgetError:
                 return
             except (AuthenticationError, InputError) as error:
@@ -147,6 +207,8 @@ class _Collection:
                 self.meter.close(BudgetError(str(error)))
                 return
             self.watch(self.progress)
+            if self.progress.hopeless is not None:
+                self.meter.close(BudgetError(self.progress.hopeless))
 
     async def _one(self, question: Question) -> None:
         protocol, task = self.recording.protocol, self.recording.task
@@ -155,7 +217,8 @@ class _Collection:
         self.progress.note(trace.calls)
         failure = transient_failure(trace)
         if failure is None:
-            await self.journal.keep(trace)
+            finish, before = self.recording.stored, self.earlier.get(question.id)
+            await self.journal.keep(trace if finish is None else finish(trace, before))
             self.progress.done += 1
         else:
             self.progress.failed[question.id] = failure
@@ -167,6 +230,19 @@ def transient_failure(trace: Trace) -> str | None:
         if call.error is not None and may_succeed_later(call):
             return f"round {call.round}, {call.role}: {call.error.type}: {call.error.message}"
     return None
+
+
+def lacking(
+    questions: Sequence[Question], recording: RecordingPlan, store: Store
+) -> tuple[list[Question], dict[str, Trace]]:
+    """Return the questions that are still to be asked, and what the store has of these."""
+    if recording.stored is None:
+        return unrecorded(questions, recording.protocol, store.traces()), {}
+    roles = {agent.role for _, agent in recording.protocol.turns()}
+    asked = {question.id for question in questions}
+    stored = {trace.id: trace for trace in store.traces() if trace.id in asked}
+    whole = {name for name, trace in stored.items() if roles <= {call.role for call in trace.calls}}
+    return [question for question in questions if question.id not in whole], stored
 
 
 def unrecorded(
@@ -206,36 +282,44 @@ class Report:
     """Questions of the job that earlier runs had recorded."""
     unknown: list[UnknownOutcome]
     """Every try of unknown outcome that the store has seen; each was charged in full."""
+    failures: list[FailedTries] = field(default_factory=list)
+    """The failed tries of the store, by role and kind, with what they count as."""
 
 
-def collect_locally(job: Job, path: Path, cap_nano: int, show: Show = show_nothing) -> Report:
+def collect_locally(
+    job: Collectable, path: Path, cap_nano: int, show: Show = show_nothing
+) -> Report:
     """Record a job's questions into a store, in this process; it is made where there is none.
 
     `cap_nano` is the most that may be spent in this store, earlier runs included.
     """
     questions = job.questions()
     with exclusive_lock(path), Store.open(path) as store, explained(path):
-        store.made_with(job.system())
+        if (system := job.system()) is not None:
+            store.made_with(system)
         journal = StoreJournal(store, cap_nano, source_of(job))
         progress = asyncio.run(_collect(job, questions, store, journal, show))
         earlier = len(questions) - progress.total
-        return Report(progress, journal.balance(), earlier, journal.unknown())
+        unknown, failures = journal.unknown(), journal.failures()
+        return Report(progress, journal.balance(), earlier, unknown, failures)
 
 
 async def _collect(
-    job: Job, questions: list[Question], store: Store, journal: StoreJournal, show: Show
+    job: Collectable, questions: list[Question], store: Store, journal: StoreJournal, show: Show
 ) -> CollectionProgress:
     recording, closing = job.open()
     meter = Meter(journal, recording.parameters)
     try:
+        todo, earlier = lacking(questions, recording, store)
         with _interrupts(meter):
             return await collect(
-                unrecorded(questions, recording.protocol, store.traces()),
+                todo,
                 recording,
                 journal,
                 meter,
-                at_once=job.section.at_once,
+                at_once=job.at_once,
                 watch=lambda progress: show(progress, journal.balance()),
+                earlier=earlier,
             )
     finally:
         journal.flush()
@@ -263,7 +347,7 @@ def _interrupts(meter: Meter) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def price(job: Job, path: Path, cap_nano: int) -> tuple[JobEstimate, Balance]:
+def price(job: Collectable, path: Path, cap_nano: int) -> tuple[JobEstimate, Balance]:
     """Say what a job would still cost, and what may be spent; nothing is asked."""
     questions = job.questions()
     if not path.is_file():
@@ -274,15 +358,16 @@ def price(job: Job, path: Path, cap_nano: int) -> tuple[JobEstimate, Balance]:
 
 
 def _price(
-    job: Job, questions: list[Question], store: Store, cap_nano: int
+    job: Collectable, questions: list[Question], store: Store, cap_nano: int
 ) -> tuple[JobEstimate, Balance]:
     journal = StoreJournal(store, cap_nano, source_of(job))
 
     async def play() -> JobEstimate:
         recording, closing = job.open()
-        todo = unrecorded(questions, recording.protocol, store.traces())
+        todo, _ = lacking(questions, recording, store)
         try:
-            return await estimate(todo, recording, journal, journal.mean_cost_nano())
+            likely = {**job.likely_nano(), **journal.mean_cost_nano()}
+            return await estimate(todo, recording, journal, likely)
         finally:
             for closable in closing:
                 await closable.aclose()
@@ -290,6 +375,6 @@ def _price(
     return asyncio.run(play()), journal.balance()
 
 
-def source_of(job: Job) -> str:
+def source_of(job: Collectable) -> str:
     """Return what the store calls the origin of a job's traces."""
     return f"collect {Path(job.file).name}"

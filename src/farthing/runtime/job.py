@@ -17,6 +17,7 @@ In place of agents, `pool = ["small", "medium", "large"]` asks each of these mod
 """
 
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -26,6 +27,7 @@ import msgspec
 
 from farthing import plugins
 from farthing.errors import ConfigError, InputError
+from farthing.models.adaptive import Gate
 from farthing.models.base import Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSection, models_from
 from farthing.models.scripted import ScriptedModel
@@ -104,21 +106,26 @@ class Job:
         _check_models(self, {name})
         return replace(self, escalate=name)
 
+    @property
+    def at_once(self) -> int:
+        """Questions under way at any moment, at most."""
+        return self.section.at_once
+
+    def likely_nano(self) -> Mapping[str, float]:
+        """Return what a call of each role is likely to cost: nothing says so beforehand."""
+        return {}
+
     def questions(self) -> list[Question]:
-        """Load the questions; raises like `load_questions`, or where one cannot be graded."""
+        """Load the questions; without accepted answers they can prove agreement alone."""
         section = self.section
-        questions = load_questions(
+        return load_questions(
             section.task,
             section.questions,
             limit=section.limit,
             seed=section.seed,
             split=section.split,
+            graded=False,
         )
-        for question in questions:
-            if not question.gold:
-                problem = f"hold '{question.id}' without an accepted answer; its trace would be"
-                raise ConfigError(self.file, "questions", f"{problem} of no use: give its gold")
-        return questions
 
     def open(self, *, workers: int = 1) -> tuple[RecordingPlan, list["Closable"]]:
         """Open the models in use; return what is to be recorded, and what to close afterwards."""
@@ -126,7 +133,8 @@ class Job:
         used |= {self.escalate} if self.escalate else set()
         sections = {name: self.models.sections[name] for name in sorted(used)}
         config = ModelsConfig(sections, self.models.limits, self.models.prices, self.models.file)
-        models = config.open(workers=workers)
+        gate = Gate(self.at_once)
+        models = config.open(workers=workers, gate=gate)
         for model in models.values():
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)
@@ -136,7 +144,7 @@ class Job:
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
         roles = [*self._roles(), *([(ESCALATION, self.escalate)] if self.escalate else [])]
         parameters = {role: sent_mark(self.models, name) for role, name in roles}
-        return RecordingPlan(protocol, task, parameters, last or None), closing
+        return RecordingPlan(protocol, task, parameters, last or None, gate), closing
 
     def system(self) -> System:
         """Return what the job's traces are made with; no model is opened."""

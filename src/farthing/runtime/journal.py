@@ -124,6 +124,19 @@ class UnknownOutcome:
     """What it counts as."""
 
 
+@dataclass(frozen=True)
+class FailedTries:
+    """Tries of one role that failed in one way."""
+
+    role: str
+    kind: str
+    tries: int
+    cost_nano: int
+    """What they count as: a try whose outcome is unknown counts at the most it can cost."""
+    example: str
+    """What one of them said."""
+
+
 class StoreJournal:
     """The journal in the file of a trace store; one run at a time may write it.
 
@@ -164,6 +177,14 @@ class StoreJournal:
             " WHERE state = 'unknown' ORDER BY number"
         )
         return [UnknownOutcome(*row) for row in rows]
+
+    def failures(self) -> list[FailedTries]:
+        """Return the tries that failed, by role and kind of failure; the most expensive first."""
+        rows = self._connection.execute(
+            "SELECT role, error_type, count(*), sum(cost_nano), min(error_message) FROM call_log"
+            " WHERE state = 'failed' GROUP BY role, error_type ORDER BY 4 DESC, 3 DESC"
+        )
+        return [FailedTries(*row) for row in rows]
 
     def mean_cost_nano(self) -> dict[str, float]:
         """Return what one call of each role cost on average, where the journal has any."""
@@ -208,9 +229,9 @@ class StoreJournal:
         await self._finish(number, cost_nano, "failed", None, error.kind, str(error))
 
     async def keep(self, trace: Trace) -> None:
-        """Store a finished trace, at once and whole."""
+        """Store a finished trace, at once and whole, in the place of an earlier one of its id."""
         waiting = self._write()
-        self._store.append(trace, self._source)
+        self._store.replace(trace, self._source)
         await _end(waiting)
 
     def flush(self) -> None:

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from farthing.errors import UnpricedModelError
 from farthing.methods.agents.base import MONEY
+from farthing.models.adaptive import Gate
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import usd_from_nano
 from farthing.runtime.agents.base import BaseAgent
@@ -67,6 +68,8 @@ async def cost_bound(agent: Agent, turn: Turn) -> int | None:
 
 FINAL = frozenset({"refused", "context_too_long"})
 """Failures that are results: asked again, the same call would fail again."""
+Finish = Callable[[Trace, Trace | None], Trace]
+"""A new trace and an earlier one of the same question to the one that is stored."""
 Clients = Callable[[Question, int, Agent], Client]
 """Opens the client through which an agent acts on a question in a round."""
 
@@ -249,3 +252,8 @@ class RecordingPlan:
     """Role to settings of its model that no prompt shows."""
     escalation: Agent | None = None
     """Who is asked where a policy abstains."""
+    gate: Gate | None = None
+    """Says how many questions may be under way; None: as many as the job says."""
+    stored: Finish | None = None
+    """Makes of a question's new trace, and of what the store has of it, what is stored; None: it is
+    stored as it is, and each question once."""

@@ -18,6 +18,21 @@ def is_pool(arrays: TraceArrays) -> bool:
     return arrays.horizon == 1 and arrays.roles != PROTOCOL_ROLES and CONTROLLER not in arrays.roles
 
 
+def one_model_each(arrays: TraceArrays) -> bool:
+    """Return whether one model was asked each question, so that none can be compared with another.
+
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> calls = [Call(round=1, role=role, answer="4") for role in ("small", "large")]
+    >>> traces = [Trace(id=call.role, calls=[call]) for call in calls]
+    >>> one_model_each(assemble(traces))
+    True
+    >>> one_model_each(assemble([Trace(id="q", calls=calls)]))
+    False
+    """
+    return is_pool(arrays) and bool((arrays.made.sum(axis=(1, 2)) <= 1).all())
+
+
 def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArrays:
     """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
 

@@ -18,7 +18,6 @@ from farthing.promises.agreeing import (
 from farthing.promises.base import Per
 from farthing.promises.beside_reference import (
     COUNTED,
-    EPSILON,
     WITH_WHOM,
     BesideReference,
     BesideReferencePayload,
@@ -70,10 +69,10 @@ class Agreement(BesideReference):
     options: ClassVar[tuple[PromiseOption, ...]] = (
         PromiseOption(
             "epsilon",
-            "share answered otherwise.",
+            "share answered otherwise, by default 0.05.",
             "margin",
-            EPSILON,
             brief="the share answered otherwise, by default 0.05.",
+            plain="max-loss",
         ),
         DELTA,
         WITH_WHOM,
@@ -122,10 +121,11 @@ class Agreement(BesideReference):
                 f"--epsilon is {float(epsilon):g}; of agreement it is the share of questions that "
                 "may be answered otherwise: give one above 0, such as 0.05"
             )
-        judge = None
-        if epsilon is not None and delta is not None:
-            shares = given.get("judge_epsilon"), given.get("judge_delta")
-            judge = JudgeShare.of((epsilon, delta), shares)
+        levels = (
+            exact_level(cls.epsilon if epsilon is None else epsilon),
+            exact_level(cls.delta if delta is None else delta),
+        )
+        judge = JudgeShare.of(levels, (given.get("judge_epsilon"), given.get("judge_delta")))
         return cls(**known(given, "reference", "epsilon", "delta", "per"), judge=judge)
 
     @property

@@ -19,7 +19,7 @@ from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
 from farthing.promises.payload import Reads, Recorded
 from farthing.promises.statistics.betting import mean_p_value, mean_upper
 from farthing.promises.statistics.fixed_sequence import check_shapes, point_kappa, proven
-from farthing.promises.texts import ACCURACY, DELTA, Goal, Means, PromiseOption
+from farthing.promises.texts import ACCURACY, DELTA, Goal, Means, PromiseOption, known
 
 DEAREST = "No question can cost more than the largest cost that was assumed."
 
@@ -104,7 +104,7 @@ class Budget(Promise):
                 f"--budget is {ours}; it must be below --most, which is {largest}, or it is kept "
                 "without any promise"
             )
-        return cls(budget, most, given["delta"])
+        return cls(budget, most, **known(given, "delta"))
 
     @property
     def line(self) -> float:

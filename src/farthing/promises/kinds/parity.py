@@ -12,7 +12,6 @@ from farthing.promises import wording
 from farthing.promises.base import Per
 from farthing.promises.beside_reference import (
     COUNTED,
-    EPSILON,
     WITH_WHOM,
     BesideReference,
     BesideReferencePayload,
@@ -70,10 +69,10 @@ class Parity(BesideReference):
     options: ClassVar[tuple[PromiseOption, ...]] = (
         PromiseOption(
             "epsilon",
-            "accuracy that may be lost.",
+            "accuracy that may be lost, by default 0.02.",
             "margin",
-            EPSILON,
             brief="the accuracy that may be lost, by default 0.02.",
+            plain="max-loss",
         ),
         DELTA,
         WITH_WHOM,

@@ -6,10 +6,12 @@ and supplying accepted answers and prices (`missing_fields.py`), is the same for
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from farthing.traces.base import CallError
+from farthing.traces.importers.chat import Messages
 from farthing.traces.importers.row import RowPlace
 from farthing.traces.importers.source import Source
 
@@ -30,6 +32,10 @@ class ImportedCall:
     """The system prompt, which may be empty."""
     history: str | None = None
     """What was said before the question, which may be nothing."""
+    messages: Messages | None = None
+    """What was sent, whole, where it was texts alone."""
+    asked_at: datetime | None = None
+    """When it was asked, where the file says so."""
     parameters: Mapping[str, Any] | None = None
     """What was asked for beside the text, as `parameters_of` returns it."""
     id: str | None = None

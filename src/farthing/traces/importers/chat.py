@@ -8,13 +8,17 @@ which most gateways and tools log as they are. Source: the OpenAPI description o
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.traces.importers.row import FileRow, unpacked
 
+Messages = tuple[tuple[str, str], ...]
+"""Who speaks and what is said, in order; instructions are the system's."""
 INSTRUCTIONS = ("system", "developer")
 """Roles whose messages say how to answer, not what is asked."""
+_SPEAKERS = frozenset({"system", "user", "assistant"})
+"""Who may speak in a conversation of texts alone."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class LoggedPrompt:
     """The system prompt, which may be empty; None: the form does not show it."""
     history: str | None = None
     """What was said before the last message; None likewise."""
+    messages: Messages | None = field(default=None, repr=False)
+    """What was sent, whole; None where it was more than texts, or the form does not show it."""
 
 
 def read_prompt(prompt: Any) -> LoggedPrompt | None:
@@ -45,7 +51,7 @@ def read_prompt(prompt: Any) -> LoggedPrompt | None:
     if isinstance(opened, list):
         return _of_messages(opened)
     text = str(prompt).strip() if isinstance(prompt, str) else ""
-    return LoggedPrompt(text, text) if text else None
+    return LoggedPrompt(text, text, messages=(("user", text),)) if text else None
 
 
 def read_reply(response: Any) -> str | None:
@@ -86,7 +92,8 @@ def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
             if found and (said := _instructions(prompt)):
                 both = "\n\n".join(filter(None, [said, found.system]))
                 key = f"system: {said}\n\n{found.key}"
-                return LoggedPrompt(found.question, key, both, found.history or "")
+                sent = found.messages and (("system", said), *found.messages)
+                return LoggedPrompt(found.question, key, both, found.history or "", sent)
             if found and found.system is None and "model" in prompt:  # a request holds all
                 return replace(found, system="", history="")
             return found
@@ -111,7 +118,19 @@ def _of_messages(messages: list[Any]) -> LoggedPrompt | None:
     question = questions[0][1] if len(questions) == 1 else _transcript(questions)
     system = "\n\n".join(text for role, text in said if role in INSTRUCTIONS)
     key = question if len(said) == 1 else _transcript(said)
-    return LoggedPrompt(question, key, system, _transcript(questions[:-1]))
+    sent = tuple(("system" if role in INSTRUCTIONS else role, text) for role, text in said)
+    plain = all(map(_is_text, messages)) and {role for role, _ in sent} <= _SPEAKERS
+    history = _transcript(questions[:-1])
+    return LoggedPrompt(question, key, system, history, sent if plain else None)
+
+
+def _is_text(message: Any) -> bool:
+    """Return whether a message is text and nothing else."""
+    content = message.get("content") if isinstance(message, dict) else message
+    parts = content if isinstance(content, list) else [content]
+    texts = (p if isinstance(p, str) else p.get("text") for p in parts if isinstance(p, str | dict))
+    calls = isinstance(message, dict) and (message.get("tool_calls") or message.get("type"))
+    return not calls and all(isinstance(text, str) for text in texts)
 
 
 def _transcript(said: list[tuple[str, str]]) -> str:

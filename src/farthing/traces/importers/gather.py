@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -15,6 +16,7 @@ from farthing.tasks.base import is_answer
 from farthing.tasks.replies import read_answer
 from farthing.traces.base import Trace
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut
+from farthing.traces.importers.chat import Messages
 from farthing.traces.parameters import BY_ROLE, written
 from farthing.traces.schema import plain
 from farthing.traces.system import prompt_mark
@@ -66,6 +68,18 @@ class Gathered:
     """Reason to rows."""
     remarks: dict[str, None] = field(default_factory=dict)
     """What is to be said of the files, in order."""
+    times: list[datetime] = field(default_factory=list)
+    """When calls were made, repeated ones among them, as far as the files say."""
+
+    @property
+    def period(self) -> tuple[datetime, datetime] | None:
+        """When the first and the last call was made; None where no file says."""
+        return (min(self.times), max(self.times)) if self.times else None
+
+    @property
+    def messages(self) -> dict[str, Messages | None]:
+        """What was sent, whole, by question; None where it was more than texts, or nobody says."""
+        return {name: question.first.messages for name, question in self.questions.items()}
 
 
 def short_hash(text: str) -> str:
@@ -170,6 +184,8 @@ def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
         question.asked[call.model] += 1
     before = question.calls.get(place)
     gathered.repeats += before is not None
+    if call.asked_at is not None:
+        gathered.times.append(call.asked_at)
     if before is None or (_unanswered(before) and not _unanswered(call)):
         question.calls[place] = call
     elif not _unanswered(call):

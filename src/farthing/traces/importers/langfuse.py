@@ -78,6 +78,7 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
         place=row.place,
         model=model,
         **vars(prompt),
+        asked_at=row.when(*_START),
         parameters=_parameters(row),
         text=read_reply(row.find("output")[1]),
         correct=options.grade(score),

@@ -72,6 +72,8 @@ def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
         key=prompt.key,
         system=None if CUT in (prompt.system or "") else prompt.system,
         history=None if CUT in (prompt.history or "") else prompt.history,
+        messages=None if CUT in prompt.key else prompt.messages,
+        asked_at=row.when("startTime"),
         parameters=_parameters(row),
         text=read_reply(answer) if answer not in ({}, "{}") else None,
         cost_usd=row.paid("spend"),

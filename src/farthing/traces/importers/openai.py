@@ -154,6 +154,7 @@ def _recorded(
         id=None if prompt else name,
         also=name,
         **(vars(prompt) if prompt else {}),
+        asked_at=body.when("created", "created_at"),
         parameters=parameters,
         text=read_reply(dict(body.values)),
         input_tokens=read,

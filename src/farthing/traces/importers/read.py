@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from farthing.errors import InputError, MissingExtraError
 from farthing.models.prices import Price, list_price
 from farthing.traces.base import Trace
 from farthing.traces.importers.base import Importer, ImportEvent, Options
+from farthing.traces.importers.chat import Messages
 from farthing.traces.importers.gather import group_calls, trace_of
 from farthing.traces.importers.missing_fields import (
     AcceptedAnswers,
@@ -56,6 +58,10 @@ class Imported:
     """Of each trace's first call."""
     notes: list[str]
     """A line for each thing that was left out, worked out, or is not known."""
+    messages: Mapping[str, Messages | None] = field(default_factory=dict)
+    """What was sent, whole, by question; None where it was more than texts."""
+    period: tuple[datetime, datetime] | None = None
+    """When the first and the last call was made; None where no file says."""
 
 
 def names() -> list[str]:
@@ -165,7 +171,8 @@ def read_foreign(
         traces.append(msgspec.structs.replace(with_gold(trace, gold, also), calls=calls))
     _refuse_unmatched(gold)
     places = [question.first.place for question in questions.values()]
-    return Imported(traces, places, notes_on(traces, gathered, priced, supplied.options))
+    notes = notes_on(traces, gathered, priced, supplied.options)
+    return Imported(traces, places, notes, gathered.messages, gathered.period)
 
 
 def check(imported: Imported, checker: Checker) -> None:

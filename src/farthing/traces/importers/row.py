@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -123,6 +123,17 @@ class FileRow:
         if verdict is None:
             raise self.place.refusal(name, f"is {shown(value)}; it must be true or false")
         return verdict
+
+    def when(self, *names: str) -> datetime | None:
+        """Return a moment: seconds since 1970 or ISO 8601, in UTC where no zone is said."""
+        value = self.find(*names)[1]
+        try:
+            if (seconds := as_number(value)) is not None:
+                return datetime.fromtimestamp(seconds, UTC)
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        except (ValueError, OverflowError, OSError):
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def paid(self, *names: str) -> float | None:
         """Return a cost that a log worked out; 0, which logs put for unknown prices, is None."""

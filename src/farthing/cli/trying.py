@@ -1,0 +1,305 @@
+"""`farthing try`: cheaper models on a sample of a log, and what could be saved with them."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from farthing.cli import files
+from farthing.cli.collect import displayed, in_usd, say_end
+from farthing.cli.command import takes_options
+from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
+from farthing.cli.imports import read_price
+from farthing.cli.options import (
+    Seed,
+    TracesFiles,
+    read_confidence,
+    read_dollars,
+    read_epsilon,
+)
+from farthing.errors import InputError
+from farthing.money import nano_from_usd
+from farthing.reports.table import counted
+
+if TYPE_CHECKING:
+    from farthing.budgets.ledger import Balance
+    from farthing.models.prices import Price
+    from farthing.runtime.tried import Tried
+    from farthing.runtime.trying import Trying
+
+AGAIN = 0.05
+"""Share of the sample on which the reference is asked again."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which models are asked how many of the requests."""
+
+    models: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="PROVIDER/MODEL or URL#MODEL, such as http://localhost:8000/v1#llama.",
+        ),
+    ]
+    sample: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Requests that are drawn, all alike.")
+    ] = 1_500
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The model that is paid for today, and how it is reached."
+        ),
+    ] = None
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="How answers are compared; else as the log proposes."),
+    ] = None
+    price: Annotated[
+        list[str],
+        typer.Option(metavar="MODEL=IN,OUT", help="USD per million tokens, where none is known."),
+    ] = ()  # type: ignore[assignment]  # a tuple, as defaults of dataclasses must not change
+
+    @property
+    def prices(self) -> "Mapping[str, Price]":
+        """The prices that were given, by model."""
+        return dict(map(read_price, self.price))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is promised of what is recommended, and where it goes."""
+
+    max_loss: Annotated[
+        Fraction | None,
+        typer.Option(
+            "--max-loss",
+            "--epsilon",
+            parser=read_epsilon,
+            metavar="DECIMAL",
+            help="The share answered otherwise, by default 0.05.",
+        ),
+    ] = None
+    confidence: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_confidence, metavar="DECIMAL", help="How sure it is. Default 0.9."
+        ),
+    ] = None
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where replies are kept.", show_default="LOG.try.db"),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The bundle.", show_default="LOG-bundle-1"),
+    ] = None
+
+
+@takes_options
+def try_models(
+    traces: TracesFiles,
+    asked: Asked,
+    *,
+    max_cost: Annotated[
+        Decimal,
+        typer.Option(
+            parser=read_dollars,
+            metavar="USD",
+            help="Most that may be spent in this store, earlier runs included.",
+        ),
+    ],
+    kept: Kept,
+    seed: Seed = 0,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask the models without asking you first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """Ask cheaper models a sample of a log's requests, and say what could be saved with them.
+
+    Each request is sent as it was logged; the logged answer is what the others are held to. Run it
+    again to go on, or with more models or requests to add them: nothing is paid twice. Exit code 1:
+    nothing cheaper is proved, or calls are left.
+
+    Example: farthing try log.jsonl --models openai/gpt-4.1-nano --max-cost 5
+    """
+    from farthing.runtime import collect as collection
+    from farthing.runtime.tried import Tried, recall, remember
+    from farthing.runtime.trying import Wanted, prepare
+    from farthing.traces.log import read_log
+    from farthing.traces.store import Store
+
+    prices = asked.prices
+    names = tuple(name.strip() for name in asked.models.split(",") if name.strip())
+    wanted = Wanted(names, asked.sample, seed, asked.reference, asked.task)
+    log = read_log(traces, prices)
+    trying = prepare(log, files.named(traces), wanted, prices)
+    stem = traces[0].name.partition(".")[0]
+    path = kept.store or Path(f"{stem}.try.db")
+    files.check_file(path)
+    cap_nano = nano_from_usd(max_cost)
+    _say_plan(trying, path, cap_nano)
+    _agree(trying, path, cap_nano, yes=yes)
+    with interruptible("every reply so far is kept, run it again to go on"):
+        with Store.open(path) as store:
+            remember(store, Tried.of(trying.replay, _given(prices)))
+        with displayed() as display:
+            report = collection.collect_locally(trying.replay, path, cap_nano, display.show)
+        say_end(report, path)
+        if report.progress.left:
+            raise typer.Exit(130 if report.progress.stopped == collection.INTERRUPTED else 1)
+        if trying.asks_again:
+            _say_again(trying, path, cap_nano)
+    with Store.read(path) as store:
+        tried = recall(store)
+    if tried is None:
+        raise InputError(f"{path}: is the store of no try")
+    levels = {"epsilon": kept.max_loss, "delta": kept.confidence and 1 - kept.confidence}
+    prove(path, tried, levels, kept.out or Path(f"{stem}-bundle"), seed, as_json=as_json)
+
+
+def prove(
+    path: Path,
+    tried: "Tried",
+    levels: Mapping[str, Fraction | None],
+    out: Path | None,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Say what is saved at each loss with what a try bought, and write the bundle."""
+    from farthing.methods.base import Dataset
+    from farthing.promises.kinds.agreement import Agreement
+    from farthing.promises.kinds.parity import Parity
+    from farthing.promises.levels import exact_level
+    from farthing.recommendation.losses import at_losses
+    from farthing.recommendation.plan import default
+    from farthing.reports import losses as shown_losses
+    from farthing.reports.recommend import screen
+    from farthing.runtime.provenance import made_with
+    from farthing.runtime.tried import look, share_of_look
+    from farthing.runtime.trying import LOSSES
+    from farthing.traces.store import Store
+
+    arrays = files.read_traces(path)
+    usual = default(arrays)
+    kind: Any = Parity if isinstance(usual, Parity) else Agreement
+    given = {name: level for name, level in levels.items() if level is not None}
+    promise = kind(reference=tried.reference, **given)
+    said = [promise.kind, str(promise.epsilon), str(promise.delta), tried.reference, seed]
+    with Store.open(path) as store:
+        k = look(store, arrays, said)
+    dataset = Dataset(path.name, arrays, system=made_with([path], arrays, None).system)
+    with interruptible("nothing was saved"), trainings() as shown:
+        table = at_losses(
+            dataset,
+            promise,
+            LOSSES,
+            look=(k, share_of_look(k)),
+            seed=seed,
+            progress=Learning(shown, "trying methods"),
+        )
+    best = table.at(exact_level(promise.epsilon))
+    folder = None if out is None else out.with_name(f"{out.name}-{k}")
+    following = "Next: give --out FOLDER to keep the bundle."
+    if folder is not None:
+        following = _write(best.found, tried, folder)
+    if as_json:
+        show_json({**table.to_json(), "recommended": best.found.to_json()})
+        remark(following)
+    else:
+        show(shown_losses.screen(table, path.name))
+        show(screen(best.found, path.name, str(folder), None, ""))
+        typer.echo(following)
+    if best.found.nothing_cheaper:
+        raise typer.Exit(1)
+
+
+def _write(found: Any, tried: "Tried", folder: Path) -> str:
+    """Write a bundle and the configuration beside it that serves it; return what to do next."""
+    from farthing.bundle import folder as bundles
+    from farthing.gateway.quick_config import config_path, config_text, why_not
+
+    bundles.write(folder, found.bundle)
+    remark(f"bundle: {folder}")
+    if problem := why_not(tried, found.bundle):
+        return f"Next: a gateway cannot serve {folder} as it was proved: {problem}."
+    config_path(folder).write_text(config_text(tried, found.bundle, folder), encoding="utf-8")
+    return f"Next: farthing serve {folder}"
+
+
+def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
+    """Say what would be asked, of whom, and what it costs; nobody is asked."""
+    from farthing.models.providers import hosts
+    from farthing.runtime.collect import price
+    from farthing.runtime.second_answers import price_again
+
+    replay = trying.replay
+    for note in trying.notes:
+        remark(f"note: {note}")
+    n, names = len(replay.sample), " and ".join(replay.names)
+    remark(f"{n:,} of {len(replay.log.requests):,} logged requests, drawn alike, go to {names}")
+    remark(f"held to the logged answers of {replay.role}; {trying.sameness.said}")
+    job, balance = price(replay, path, cap_nano)
+    most, likely = job.largest_nano, job.likely_nano or 0
+    if trying.asks_again:
+        again = price_again(replay.again(AGAIN), path, cap_nano)
+        few = counted(len(replay.again(AGAIN).sample), "request")
+        remark(f"{replay.role} is asked again on {few}, to see how often it agrees with itself")
+        most, likely = most + again.largest_nano, likely + (again.likely_nano or 0)
+    remark(
+        f"price    likely {in_usd(likely)}, at most {in_usd(most)} without retries; allowed "
+        f"{in_usd(balance.left_nano)} of {in_usd(balance.cap_nano)}"
+    )
+    remark(f"logged texts go to {', '.join(hosts(replay.models))}")
+
+
+def _agree(trying: "Trying", path: Path, cap_nano: int, *, yes: bool) -> None:
+    """Have the user agree, unless nothing is left to ask; without a terminal --yes must say so."""
+    del path, cap_nano
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError("nobody is here to ask; give --yes to send the requests and pay for them")
+    hosts = " and ".join(trying.replay.names)
+    if not typer.confirm(f"Ask {hosts}?"):
+        raise typer.Exit(1)
+
+
+def _say_again(trying: "Trying", path: Path, cap_nano: int) -> None:
+    """Ask the reference again on a few, and say how often it agrees with itself."""
+    from farthing.promises.statistics.binomial import binomial_interval
+    from farthing.runtime.second_answers import ask_again
+
+    again = trying.replay.again(AGAIN)
+    balance: Balance = ask_again(again, path, cap_nano)
+    same, n = again.agreed
+    if not n:
+        remark(f"{trying.replay.role} could not be asked again; how steady it is stays unknown")
+        return
+    low, high = binomial_interval(same, n, 0.05)
+    typer.echo(
+        f"{trying.replay.role} agrees with itself on {same} of {n} that it was asked again "
+        f"({same / n:.1%}, 95 % interval {low:.1%} to {high:.1%}); "
+        f"{in_usd(balance.settled_nano)} spent in all"
+    )
+
+
+def _given(prices: "Mapping[str, Price]") -> dict[str, dict[str, float]]:
+    """Return prices that were given as a configuration has them."""
+    from farthing.models.prices import TokenPrice
+
+    return {
+        name: {
+            "input_per_million": float(price.rates[0].input),
+            "output_per_million": float(price.rates[0].output),
+        }
+        for name, price in prices.items()
+        if isinstance(price, TokenPrice)
+    }

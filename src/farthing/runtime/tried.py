@@ -1,0 +1,134 @@
+"""What a store remembers of a try: how its models are reached, and the proofs made on it.
+
+Whoever buys, proves, and buys again until a proof succeeds would find one by chance. So proof k on
+the same questions spends 6 / (pi^2 k^2) of delta: all proofs together spend delta at most, however
+many there are. The same proof of the same questions again is no new one.
+"""
+
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Self
+
+import msgspec
+
+from farthing.models.openai_compatible import OpenAISettings
+from farthing.runtime.replay import Replay
+from farthing.runtime.trying import FIRST_LOOK
+from farthing.traces.arrays import TraceArrays
+from farthing.traces.fingerprint import question_hashes
+from farthing.traces.store import Store
+
+MARK = 8
+"""Bytes of the hash of a question's id."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS tried (id INTEGER PRIMARY KEY CHECK (id = 1), said TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS proofs (
+    number INTEGER PRIMARY KEY,
+    proof TEXT NOT NULL UNIQUE,
+    questions BLOB NOT NULL,
+    made_at TEXT DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+"""
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """How the models of a try are reached, and what its requests have in common."""
+
+    reference: str
+    """The role that is paid for today."""
+    task: str
+    """How answers are compared."""
+    models: dict[str, OpenAISettings]
+    """Role to how it is reached; the reference only where that is known."""
+    prices: dict[str, dict[str, float]] = {}
+    """Prices that were given, by model, in USD per million tokens."""
+    system: str | None = None
+    """The system prompt of all requests; None where there are several."""
+    single: bool = True
+    """Whether all requests are one question each, without a history."""
+    temperature: float | None = None
+    max_tokens: int = 0
+    alike: bool = True
+    """Whether temperature and limit are those of all requests."""
+
+    @classmethod
+    def of(cls, replay: Replay, prices: dict[str, dict[str, float]]) -> Self:
+        """Return what is to be remembered of a replay, with the prices that were given."""
+        said = replay.asked_alike()
+        return cls(
+            reference=replay.role,
+            task=replay.task.name,
+            models={
+                name: section.settings
+                for name, section in replay.models.sections.items()
+                if isinstance(section.settings, OpenAISettings)
+            },
+            prices=prices,
+            **said,
+        )
+
+
+def remember(store: Store, tried: Tried) -> None:
+    """Write down how models are reached; what earlier tries said of other models stays."""
+    _make(store)
+    before = recall(store)
+    if before is not None:
+        tried = msgspec.structs.replace(
+            tried,
+            models={**before.models, **tried.models},
+            prices={**before.prices, **tried.prices},
+        )
+    text = msgspec.json.encode(tried).decode()
+    store.connection.execute("INSERT OR REPLACE INTO tried (id, said) VALUES (1, ?)", (text,))
+
+
+def recall(store: Store) -> Tried | None:
+    """Return what a store remembers; None where no try made it."""
+    found = store.connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'tried'"
+    ).fetchone()
+    row = found and store.connection.execute("SELECT said FROM tried").fetchone()
+    return msgspec.json.decode(row[0], type=Tried) if row else None
+
+
+def look(store: Store, arrays: TraceArrays, proof: Any) -> int:
+    """Write down, before it is made, that a proof looks at some questions; return its number k.
+
+    Every earlier proof that shares a question counts, whatever was bought for it since.
+
+    Args:
+        store: of a try.
+        arrays: the questions.
+        proof: JSON values that tell this proof from another one of the same traces.
+    """
+    _make(store)
+    asked = {sha256(str(name).encode()).digest()[:MARK] for name in arrays.ids}
+    content = [sorted(question_hashes(arrays)), proof]
+    name = sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+    made = store.connection.execute("SELECT proof, questions FROM proofs ORDER BY number")
+    earlier = [
+        known for known, packed in made.fetchall() if known == name or asked & _unpacked(packed)
+    ]
+    if name in earlier:
+        return earlier.index(name) + 1
+    store.connection.execute(
+        "INSERT INTO proofs (proof, questions) VALUES (?, ?)", (name, b"".join(sorted(asked)))
+    )
+    return len(earlier) + 1
+
+
+def _unpacked(packed: bytes) -> set[bytes]:
+    return {packed[at : at + MARK] for at in range(0, len(packed), MARK)}
+
+
+def share_of_look(k: int) -> Fraction:
+    """Return what of delta proof k spends; over all k it is less than 1.
+
+    >>> float(share_of_look(1)), float(share_of_look(2))
+    (0.6079, 0.151975)
+    """
+    return FIRST_LOOK / k**2
+
+
+def _make(store: Store) -> None:
+    store.connection.executescript(_TABLES)
