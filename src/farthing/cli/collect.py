@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from farthing.cli.console import interruptible, remark
 from farthing.cli.options import read_dollars
+from farthing.errors import InputError
 from farthing.money import nano_from_usd, usd_from_nano
 from farthing.reports.table import counted
 
@@ -61,9 +62,16 @@ def collect(
     from farthing.runtime import collect as collection
     from farthing.runtime import collect_on_ray
     from farthing.runtime import job as jobs
+    from farthing.runtime.trying import replay_of
 
-    job = jobs.read_job(config)
-    _doubt_store(job, store)
+    read = jobs.read_job(config)
+    job: collection.Collectable = read
+    if read.section.mode == "replay":
+        if engine == "ray":
+            raise InputError("a replay runs in this process; leave --engine ray out")
+        job = replay_of(read)
+    else:
+        _doubt_store(read, store)
     cap_nano = nano_from_usd(max_cost)
     if dry_run:
         _say_price(*collection.price(job, store, cap_nano))
@@ -72,7 +80,7 @@ def collect(
     with interruptible(kept), displayed() as display:
         if engine == "ray":
             report = collect_on_ray.collect_on_ray(
-                job, store, cap_nano, display.show, workers=workers
+                read, store, cap_nano, display.show, workers=workers
             )
         else:
             report = collection.collect_locally(job, store, cap_nano, display.show)

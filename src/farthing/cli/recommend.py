@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farthing.cli import files
+from farthing.cli import files, trying
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.options import Missing, Seed, TracesFiles, read_alpha
 from farthing.cli.promises import Given, takes_promise, with_defaults
+from farthing.errors import InputError
+
+if TYPE_CHECKING:
+    from farthing.runtime.tried import Tried
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,12 @@ def recommend(
     if one_model_each(arrays):
         say_paid_today(traces, as_json=as_json)
         raise typer.Exit(1)
+    tried = recalled(traces)
+    if tried is not None and wanted.promise in (None, "parity", "agreement"):
+        if deadline is not None or holdout is not None:
+            raise InputError("--deadline and --holdout are not for the store of a try; leave them")
+        trying.prove(traces[0], tried, wanted.given, out, seed, as_json=as_json)
+        return
     arrays = files.checked(arrays, notes)
     kind, reference = wanted.promise or default(arrays).kind, wanted.reference
     promise = with_defaults(kind, wanted.alpha, wanted.given).beside(reference)
@@ -133,6 +143,17 @@ def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:
     else:
         show(paid_today.screen(log, files.named(traces), following))
         typer.echo(f"\nNext: {following.command}")
+
+
+def recalled(traces: Sequence[Path]) -> "Tried | None":
+    """Return what a store remembers of the try that made it; None where none did."""
+    from farthing.runtime.tried import recall
+    from farthing.traces.store import STORES, Store
+
+    if len(traces) > 1 or traces[0].suffix not in STORES:
+        return None
+    with Store.read(traces[0]) as store:
+        return recall(store)
 
 
 def _is_traffic(traces: Path) -> bool:

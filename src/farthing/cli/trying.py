@@ -143,9 +143,11 @@ def try_models(
     stem = traces[0].name.partition(".")[0]
     path = kept.store or Path(f"{stem}.try.db")
     files.check_file(path)
+    if kept.out is not None:
+        files.check_bundle(kept.out)
     cap_nano = nano_from_usd(max_cost)
     _say_plan(trying, path, cap_nano)
-    _agree(trying, path, cap_nano, yes=yes)
+    _agree(trying, yes=yes)
     with interruptible("every reply so far is kept, run it again to go on"):
         with Store.open(path) as store:
             remember(store, Tried.of(trying.replay, _given(prices)))
@@ -161,7 +163,8 @@ def try_models(
     if tried is None:
         raise InputError(f"{path}: is the store of no try")
     levels = {"epsilon": kept.max_loss, "delta": kept.confidence and 1 - kept.confidence}
-    prove(path, tried, levels, kept.out or Path(f"{stem}-bundle"), seed, as_json=as_json)
+    out = kept.out or Path(f"{stem}-bundle")
+    prove(path, tried, levels, out, seed, numbered=kept.out is None, as_json=as_json)
 
 
 def prove(
@@ -171,9 +174,20 @@ def prove(
     out: Path | None,
     seed: int,
     *,
-    as_json: bool,
+    numbered: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Say what is saved at each loss with what a try bought, and write the bundle."""
+    """Say what is saved at each loss with what a try bought, and write the bundle.
+
+    Args:
+        path: the store.
+        tried: what it remembers.
+        levels: `epsilon` and `delta`, where they are given.
+        out: where the bundle goes; None: nowhere.
+        seed: of the division and of every training.
+        numbered: whether the bundle's name ends in the number of the proof.
+        as_json: whether to print JSON.
+    """
     from farthing.methods.base import Dataset
     from farthing.promises.kinds.agreement import Agreement
     from farthing.promises.kinds.parity import Parity
@@ -206,7 +220,7 @@ def prove(
             progress=Learning(shown, "trying methods"),
         )
     best = table.at(exact_level(promise.epsilon))
-    folder = None if out is None else out.with_name(f"{out.name}-{k}")
+    folder = out.with_name(f"{out.name}-{k}") if out is not None and numbered else out
     following = "Next: give --out FOLDER to keep the bundle."
     if folder is not None:
         following = _write(best.found, tried, folder)
@@ -215,8 +229,7 @@ def prove(
         remark(following)
     else:
         show(shown_losses.screen(table, path.name))
-        show(screen(best.found, path.name, str(folder), None, ""))
-        typer.echo(following)
+        show(screen(best.found, path.name, None, None, following))
     if best.found.nothing_cheaper:
         raise typer.Exit(1)
 
@@ -260,15 +273,13 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
     remark(f"logged texts go to {', '.join(hosts(replay.models))}")
 
 
-def _agree(trying: "Trying", path: Path, cap_nano: int, *, yes: bool) -> None:
-    """Have the user agree, unless nothing is left to ask; without a terminal --yes must say so."""
-    del path, cap_nano
+def _agree(trying: "Trying", *, yes: bool) -> None:
+    """Have the user agree; without a terminal --yes must say so."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise InputError("nobody is here to ask; give --yes to send the requests and pay for them")
-    hosts = " and ".join(trying.replay.names)
-    if not typer.confirm(f"Ask {hosts}?"):
+    if not typer.confirm(f"Ask {' and '.join(trying.replay.names)}?"):
         raise typer.Exit(1)
 
 

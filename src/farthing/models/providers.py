@@ -142,7 +142,7 @@ def models_named(names: Sequence[str], prices: Mapping[str, Price]) -> ModelsCon
     """Return models by name as a configuration has them, each in a section of its own name.
 
     Raises:
-        InputError: a name is unknown or given twice, or a key is missing; nothing was opened.
+        InputError: a name is unknown or given twice, or a key or a price is missing.
     """
     sections: dict[str, ModelSection] = {}
     for name in names:
@@ -154,6 +154,11 @@ def models_named(names: Sequence[str], prices: Mapping[str, Price]) -> ModelsCon
             )
         if settings.model in sections:
             raise InputError(f"{settings.model}: is named twice; name each model once")
+        if settings.price(PriceTable(prices)) is None:
+            raise InputError(
+                f"{name}: nothing says what {settings.model} costs; give --price "
+                f"{settings.model}=IN,OUT, in USD per million tokens (0,0 for one of your own)"
+            )
         sections[settings.model] = ModelSection(settings, None, RetryPolicy())
     return ModelsConfig(sections, {}, PriceTable(prices))
 

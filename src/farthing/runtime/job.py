@@ -14,6 +14,8 @@
 
 In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once. With
 `mode = "samples"`, the base alone answers `rounds` times by itself, each time at its temperature.
+With `mode = "replay"`, `questions` is a log, and each of its requests goes to the pool as it was
+logged.
 """
 
 import typing
@@ -69,9 +71,11 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     split: Literal["train", "calibrate", "test"] | None = None
     rounds: Positive = 4
-    mode: Literal["dialogue", "independent", "samples"] = "dialogue"
+    mode: Literal["dialogue", "independent", "samples", "replay"] = "dialogue"
     agents: dict[str, JobAgent] = {}
     pool: list[str] = []
+    reference: str | None = None
+    """Of a replay the logged model whose answers count; None: who is paid most."""
     prompts: str | None = None
     """Folder of prompts of your own."""
     at_once: Positive = AT_ONCE
@@ -257,6 +261,8 @@ def _check(job: Job) -> None:
     section = job.section
     if bool(section.pool) == bool(section.agents):
         raise ConfigError(job.file, "agents", "give either agents or a pool of models")
+    if section.mode == "replay" and not section.pool:
+        raise ConfigError(job.file, "pool", "is missing; a replay goes to a pool of models")
     if section.mode == "samples":
         _check_samples(job)
     elif section.agents and not {"base", "guide"} <= section.agents.keys():

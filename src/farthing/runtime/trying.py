@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from farthing.models.config import ModelsConfig
 from farthing.models.prices import Price, PriceTable, list_price
 from farthing.models.providers import cheaper_models, models_named, settings_of
 from farthing.promises.statistics.binomial import trials_needed
+from farthing.runtime.job import Job
 from farthing.runtime.replay import Replay
 from farthing.tasks.base import Task
 from farthing.tasks.text import TEXT
-from farthing.traces.log import RequestLog
+from farthing.traces.log import RequestLog, read_log
 
 SAMPLE = 1_500
 """Requests that are drawn where nobody says how many."""
@@ -181,6 +182,26 @@ def prepare(log: RequestLog, file: str, wanted: Wanted, prices: Mapping[str, Pri
         some = "; ".join(f"{n:,} since {why}" for why, n in replay.left_out.items())
         notes.append(f"requests that are left out, as they cannot be asked again: {some}")
     return Trying(replay, sameness, bool(again.sections), tuple(notes))
+
+
+def replay_of(job: Job) -> Replay:
+    """Return the replay that a job of the mode `replay` says: its questions are a log."""
+    section, path = job.section, Path(job.section.questions)
+    log = read_log([path])
+    models = replace(
+        job.models, sections={name: job.models.sections[name] for name in section.pool}
+    )
+    return Replay(
+        job.file,
+        log,
+        _reference(log, section.reference),
+        models,
+        tuple(section.pool),
+        plugins.load("tasks", section.task),
+        section.limit,
+        section.seed or 0,
+        at_once=section.at_once,
+    )
 
 
 def _reference(log: RequestLog, named: str | None) -> str:

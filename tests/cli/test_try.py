@@ -1,0 +1,146 @@
+"""`farthing try`: from a log of one model to a bundle that is served, and what it refuses."""
+
+import json
+import random
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from chat_server import Endpoint, completion
+
+from farthing.errors import InputError
+from farthing.gateway.quick_config import config_file
+
+SYSTEM = "Answer with one word: billing, technical or account."
+LABELS = ("billing", "technical", "account")
+PRICES = ("--price", "nano=0.1,0.4", "--price", "large=2.5,10")
+
+
+def label(text: str) -> str:
+    return next(one for one in LABELS if one in text)
+
+
+def answer(body: dict[str, Any]) -> str:
+    """Answer as the model is: nano errs where the ticket is complicated, half of the time."""
+    text = body["messages"][-1]["content"]
+    right = label(text)
+    if body["model"] == "nano" and "complicated" in text and random.Random(text).random() < 0.5:
+        return LABELS[LABELS.index(right) - 1]
+    return right.capitalize()
+
+
+def messages(number: int) -> list[dict[str, str]]:
+    drawn = random.Random(number)
+    hard = " It is complicated and long." if drawn.random() < 0.2 else ""
+    text = f"Ticket {number} about {drawn.choice(LABELS)}.{hard}"
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Write stored completions of OpenAI, one model's."""
+    path = tmp_path / "tickets.jsonl"
+    with path.open("w") as file:
+        for number in range(600):
+            said = messages(number)
+            reply = {"role": "assistant", "content": label(said[-1]["content"]).capitalize()}
+            record = {
+                "object": "chat.completion",
+                "created": 1_760_000_000 + 600 * number,
+                "model": "large",
+                "messages": said,
+                "request": {"model": "large", "messages": said, "temperature": 0},
+                "choices": [{"index": 0, "message": reply, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42},
+            }
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def test_nobody_is_asked_without_a_yes(farthing, endpoint: Endpoint, log: Path) -> None:
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    done = farthing("try", log, *models, *PRICES, "--max-cost", "1", "--sample", "20")
+    assert done.code == 2
+    assert "20 of 600 logged requests, drawn alike, go to nano" in done.err
+    assert "logged texts go to 127.0.0.1:" in done.err
+    assert "price    likely $0.000" in done.err
+    assert done.err.splitlines()[-1].startswith("farthing: nobody is here to ask; give --yes")
+    assert endpoint.requests == []
+
+
+def test_a_price_that_nobody_knows_is_asked_for(refused, endpoint: Endpoint, log: Path) -> None:
+    said = refused("try", log, "--models", f"{endpoint.url}#nano", "--max-cost", "1", "--yes")
+    assert "give --price nano=IN,OUT" in said
+
+
+def test_a_bundle_of_no_try_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "bundle").mkdir()
+    with pytest.raises(InputError, match=r"bundle\.serve\.toml does not say how its models"):
+        config_file(tmp_path / "bundle")
+
+
+@pytest.mark.slow
+def test_two_commands_lead_to_a_gateway_that_keeps_the_promise(
+    farthing, endpoint: Endpoint, log: Path
+) -> None:
+    endpoint.reply = _json
+    front = farthing("recommend", log)
+    assert front.out.splitlines()[-1].startswith("Next: farthing try ")
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    done = farthing("try", log, *models, *PRICES, "--max-cost", "1", "--sample", "500", "--yes")
+    assert done.code == 0, done.err
+    assert "500 questions recorded into tickets.try.db" in done.out
+    assert "large agrees with itself on 25 of 25" in done.out
+    assert "proof 1" not in done.out
+    *_, following = done.out.splitlines()
+    assert following == "Next: farthing serve tickets-bundle-1"
+    again = farthing("recommend", "tickets.try.db", "--max-loss", "0.05", "--json")
+    assert json.loads(again.out)["proof"] == 1, "the same proof of the same questions"
+    assert (
+        json.loads(farthing("recommend", "tickets.try.db", "--max-loss", "0.1", "--json").out)[
+            "proof"
+        ]
+        == 2
+    )
+    replies = _served(Path(following.rpartition(" ")[2]), range(600, 640))
+    assert {reply["farthing"]["provenance"] for reply in replies} == {"same"}
+    assert {reply["farthing"]["promise"] for reply in replies} == {"agreement"}
+    assert any(reply["farthing"]["answered_by"] == "nano" for reply in replies)
+
+
+def _json(body: dict[str, Any]) -> web.Response:
+    return web.json_response(completion(body, answer(body)))
+
+
+def _served(bundle: Path, numbers: range) -> list[dict[str, Any]]:
+    """Run `farthing serve BUNDLE` and ask it each ticket."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = Path(sys.executable).with_name("farthing")
+    process = subprocess.Popen(
+        [program, "serve", bundle, "--port", str(port)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        while "serving at" not in (line := process.stderr.readline()):
+            assert line, "the gateway did not start"
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        return [_ask(url, number) for number in numbers]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def _ask(url: str, number: int) -> dict[str, Any]:
+    body = {"model": "large", "messages": messages(number), "temperature": 0}
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        found: dict[str, Any] = json.loads(reply.read())
+    return found
