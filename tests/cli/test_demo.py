@@ -31,16 +31,6 @@ def test_questions_keep_their_part_and_more_begin_with_the_same(tmp_path: Path) 
         assert question.gold == (solve(question.text),)
 
 
-def test_a_missing_package_is_one_line_and_nothing_is_written(
-    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live_demo, "find_spec", lambda name: None if name == "torch" else name)
-    said = refused("demo", "--out", "shown")
-    assert "farthing demo (torch) needs an optional dependency" in said
-    assert "[lm]" in said
-    assert not Path("shown").exists()
-
-
 def test_the_demo_collects_proves_answers_and_goes_on(
     farthing: Farthing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

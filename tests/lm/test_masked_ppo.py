@@ -13,7 +13,8 @@ from torch import Tensor
 from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
 from farthing.lm.networks import Size, network
 from farthing.lm.symbols import SYMBOLS
-from farthing.models.generation import GenerationRow, generate
+from farthing.models.generation import generate
+from farthing.models.generation_rows import GenerationRow
 
 Kind = Literal["gae", "group", "shrunk"]
 KINDS: tuple[Kind, ...] = ("gae", "group", "shrunk")

@@ -19,7 +19,8 @@ from farthing.lm.supervised import (
     train,
 )
 from farthing.lm.symbols import SYMBOLS, decode, encode
-from farthing.models.generation import GenerationRow, generate
+from farthing.models.generation import generate
+from farthing.models.generation_rows import GenerationRow
 from farthing.rl.rex import rex
 
 SIZE = Size(1, 16)

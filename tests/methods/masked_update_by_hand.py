@@ -13,7 +13,8 @@ from torch.nn import Linear
 from farthing.lm.masked_ppo import Settings, UpdateFigures
 from farthing.lm.networks import Size, network
 from farthing.lm.symbols import SYMBOLS
-from farthing.models.generation import GenerationRow, generate
+from farthing.models.generation import generate
+from farthing.models.generation_rows import GenerationRow
 
 torch.set_num_threads(1)
 

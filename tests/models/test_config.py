@@ -215,9 +215,7 @@ SETTINGS = {
 }
 EXTRAS = {
     "any-llm": ("any_llm", "anyllm"),
-    "embedded": ("transformers", "lm"),
     "local": ("transformers", "lm"),
-    "openai-compatible": ("aiohttp", "live"),
 }
 
 

@@ -16,14 +16,8 @@ from transformers import (
 )
 
 from farthing.errors import InputError
-from farthing.models.generation import (
-    Context,
-    Generated,
-    GenerationRow,
-    as_they_end,
-    generate,
-    without,
-)
+from farthing.models.generation import Context, as_they_end, generate, without
+from farthing.models.generation_rows import Generated, GenerationRow
 
 VOCABULARY = 30
 PROMPTS = ([5, 6, 7], [8], [9, 10, 11, 12, 13, 14, 15], [3, 3])

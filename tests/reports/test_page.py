@@ -1,4 +1,3 @@
-import importlib
 import json
 import re
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from farthing import reports
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.recommendation.base import Comparison
 from farthing.reports import page, plots
 
@@ -116,14 +115,20 @@ def test_a_comparison_where_nothing_could_run(comparison: Comparison) -> None:
     assert all(row.note and row.note in text for row in rows)
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
-def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    for name in ("farthing.reports.page", "farthing.reports.plots"):
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(reports, "plots")
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[report\]"):
-        importlib.import_module("farthing.reports.page")
+def test_without_matplotlib_the_page_has_its_tables_and_says_what_draws(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = page.html(comparison)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("plots", "training"):
+        monkeypatch.delitem(sys.modules, f"farthing.reports.{name}")
+        monkeypatch.delattr(reports, name)
+    text = page.html(comparison)
+    parsed(text)
+    assert "<svg" in whole
+    assert "<svg" not in text
+    assert re.search(r"figures of this section are left out: drawing plots needs .*\[plots\]", text)
+    assert re.findall("<td.*?</td>", text) == re.findall("<td.*?</td>", whole)
 
 
 def test_a_table_that_is_wider_than_the_text_is_not_cut_off(comparison: Comparison) -> None:

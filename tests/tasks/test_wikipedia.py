@@ -11,7 +11,6 @@ from aiohttp.test_utils import TestServer, unused_port
 from farthing.errors import (
     BadRequestError,
     MalformedReplyError,
-    MissingExtraError,
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
@@ -211,9 +210,3 @@ def test_nobody_there_is_a_connection_error() -> None:
         await tool.aclose()
 
     asyncio.run(run())
-
-
-def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "aiohttp", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[live\]"):
-        Wikipedia()

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files as package_files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -21,8 +22,7 @@ from typing import Any
 from rich.text import Text
 
 from farthing.cli.console import interruptible, remark, show, trainings
-from farthing.cli.live_demo import check_packages
-from farthing.errors import FarthingError, InputError
+from farthing.errors import FarthingError, InputError, MissingExtraError
 from farthing.money import significant
 
 CONFIG, DAY, BUNDLE = "serve.toml", "day.db", "bundle"
@@ -31,8 +31,6 @@ FIRST, SECOND = 600, 300
 HOPS = range(1, 7)
 """Lengths of the sums: small is lost beyond four."""
 AT_ONCE = 16
-NEEDED = {"torch": "lm", "transformers": "lm", "sklearn": "train", "uvicorn": "serve"}
-"""Package to the extra that brings it."""
 READY_S = 60.0
 """Most seconds that a server may take to begin."""
 PICKED_UP_S = 5.0
@@ -64,7 +62,8 @@ def play(out: Path, *, stay: bool) -> None:
         out: the folder of the configuration, the database, the traces and the bundle.
         stay: whether the gateway goes on until Ctrl-C.
     """
-    check_packages(NEEDED)
+    if find_spec("uvicorn") is None:
+        raise MissingExtraError("farthing demo --gateway", "serve")
     if (out / CONFIG).exists():
         raise InputError(f"{out}: a gateway was shown here before; name another folder (--out)")
     models, port = _free(2)

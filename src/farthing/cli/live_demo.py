@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib.resources import files as package_files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from rich.text import Text
 
 from farthing.cli import collect
 from farthing.cli.console import Learning, interruptible, remark, show, trainings
-from farthing.errors import MissingExtraError
 from farthing.money import significant, usd_from_nano
 from farthing.reports.table import Table
 
@@ -47,8 +45,6 @@ NEW = 5
 """Questions that are answered at the end."""
 SEED = 7
 """Of the collected questions; the new ones are others each time."""
-NEEDED = {"torch": "lm", "transformers": "lm", "sklearn": "train", "matplotlib": "report"}
-"""Package to the extra that brings it."""
 
 
 def play(out: Path, n: int) -> None:
@@ -58,7 +54,6 @@ def play(out: Path, n: int) -> None:
         out: the folder of the job, the traces, the bundle and the report.
         n: how many questions are collected.
     """
-    check_packages(NEEDED)
     from farthing.runtime.job import read_job
 
     for line in _opening():
@@ -78,17 +73,6 @@ Look at {out / "report.html"}: what every policy pays for its coverage.
 Ask: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
 Your own models: docs/how-to/asking.md; a known optimum: farthing demo --generated"""
     )
-
-
-def check_packages(needed: Mapping[str, str]) -> None:
-    """Refuse to begin where a package is missing.
-
-    Args:
-        needed: package to the extra that brings it.
-    """
-    for package, extra in needed.items():
-        if find_spec(package) is None:
-            raise MissingExtraError(f"farthing demo ({package})", extra)
 
 
 def _opening() -> Iterator[str]:

@@ -87,11 +87,8 @@ def serve(
 
     Example: farthing lm serve --model small --model large --port 8400
     """
-    try:
-        from farthing.lm.server import serve as serve_models
-        from farthing.models.chat_serving import bind
-    except ModuleNotFoundError:
-        raise MissingExtraError("serving models", "live") from None
+    from farthing.lm.server import serve as serve_models
+    from farthing.models.chat_serving import bind
     from farthing.models.prices import PriceTable
 
     chosen = _chosen(model, path, device, batch)

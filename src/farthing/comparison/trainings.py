@@ -27,12 +27,7 @@ def preload_workers(plan: Plan, dataset: Dataset) -> None:
     named = plan.policies is not None and not plan.everyone
     several = not named or len(plan.policies or ()) * len(plan.alphas) * plan.seeds > 1
     workers = plan.workers or cores()
-    modules = {
-        module
-        for method in _asked_for(plan, dataset)
-        if method.extras
-        for module in method.training_modules
-    }
+    modules = {module for method in _asked_for(plan, dataset) for module in method.training_modules}
     if several and workers > 1 and modules:
         READY[plan.engine](sorted(modules), workers)
 

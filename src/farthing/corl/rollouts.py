@@ -13,7 +13,8 @@ from farthing.corl.syntax import STOPS, closed
 from farthing.corl.trajectory import PLAIN, Decode, Encode, Layout
 from farthing.errors import ModelError
 from farthing.models.base import Message, Model, Prompt, Usage
-from farthing.models.generation import Generated, GenerationRow, Hook, generate
+from farthing.models.generation import Hook, generate
+from farthing.models.generation_rows import Generated, GenerationRow
 from farthing.models.local import finished
 from farthing.models.prices import FREE, Price
 

@@ -17,7 +17,8 @@ from farthing.lm.networks import CONTEXT, NetworkRecipe, draws
 from farthing.lm.networks import network as random_network
 from farthing.lm.supervised import BUCKET, TrainingProgress, train
 from farthing.lm.symbols import END, FIRST, MODES, NUMBERS, WHOLE, decode, encode, tokenizer
-from farthing.models.generation import GenerationRow, Hook, generate, without
+from farthing.models.generation import Hook, generate, without
+from farthing.models.generation_rows import GenerationRow
 from farthing.tasks.arithmetic import ARITHMETIC, LONGEST, Kind, Recipe, draw_of
 
 LENGTHS: dict[Kind, Sequence[int]] = {

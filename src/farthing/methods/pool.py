@@ -35,7 +35,6 @@ pool_method = partial(
     Method,
     action_spaces=("pool",),
     needs=("pool",),
-    extras=("train",),
     imports=("sklearn.linear_model",),
     varies_with=frozenset({"seed"}),
 )

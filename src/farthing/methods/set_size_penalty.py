@@ -145,7 +145,6 @@ LOOKAHEAD_LAMBDA = Method(
     policy=SetSizePenaltyPolicy,
     learner=SetSizePenaltyLearner(),
     action_spaces=("rounds", "cascade"),
-    extras=("train",),
     imports=("sklearn.ensemble", "sklearn.linear_model"),
     place=71,
 )

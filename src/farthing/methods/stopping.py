@@ -161,7 +161,6 @@ STOPPING = Method(
     policy=StoppingPolicy,
     learner=StoppingLearner(),
     action_spaces=("rounds", "cascade"),
-    extras=("train",),
     imports=("sklearn.linear_model",),
     varies_with=frozenset({"seed"}),
     tried_for=frozenset({"one", "set"}),

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Self, TypeVar
 
 from farthing.errors import (
     MalformedReplyError,
-    MissingExtraError,
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
@@ -88,7 +88,7 @@ class ChatEndpoint:
     """
 
     def __init__(self, url: str, key: Key | None, place: str, timeout_s: float) -> None:
-        self._aiohttp = _import_aiohttp()
+        self._aiohttp = import_module("aiohttp")  # only where something is called
         self._address = url.rstrip("/") + "/chat/completions"
         self._key = key
         self.place = place
@@ -232,11 +232,3 @@ async def _first_bytes(reply: Any) -> bytes:
     while len(said) < _MOST_OF_AN_ERROR and (piece := await reply.content.readany()):
         said += piece
     return said[:_MOST_OF_AN_ERROR]
-
-
-def _import_aiohttp() -> ModuleType:
-    try:
-        import aiohttp  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise MissingExtraError("calling an endpoint", "live") from None
-    return aiohttp

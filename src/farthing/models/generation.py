@@ -7,15 +7,13 @@ Models that answer prompts (`local.py`) and learners that sample episodes use th
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from farthing.errors import InputError
-
-Reason = Literal["end", "stop", "length"]
-"""Why a row ended: at a token of `ends`, because `stop` said so, or at `max_tokens`."""
+from farthing.models.generation_rows import Generated, GenerationRow, Reason
 
 
 @dataclass(frozen=True)
@@ -35,45 +33,6 @@ It has a context for each of the B rows that are still under way, leaves what it
 and forbids a token by -inf. What it does to a row depends on that row's logits and context alone:
 training applies it again, to many places of an episode at once, and takes gradients through it.
 """
-
-
-@dataclass(frozen=True)
-class GenerationRow:
-    """One prompt, and how it is to be continued."""
-
-    ids: Sequence[int]
-    """The prompt; at least one token."""
-    max_tokens: int
-    """Most tokens to take; at least 1."""
-    temperature: float = 0.0
-    """0 takes the likeliest token; above, tokens are drawn from softmax(logits / temperature)."""
-    top_p: float = 1.0
-    """Only the likeliest tokens are drawn that together have this probability."""
-    seed: int | None = None
-    """Seed of the row's own draws; without one it is drawn from torch's global generator."""
-    ends: frozenset[int] = frozenset()
-    """Tokens that end the row; the one that did is its last."""
-    stop: Callable[[Sequence[int]], bool] | None = None
-    """Asked after each token, with all that were taken; True ends the row."""
-    top_logprobs: int = 0
-    """Alternatives to return for each token."""
-
-    def __post_init__(self) -> None:
-        if not self.ids or self.max_tokens < 1:
-            raise InputError("a row needs at least one token, and room for one more")
-
-
-@dataclass(frozen=True)
-class Generated:
-    """What a row was continued with; each field but the last has an entry a token."""
-
-    ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    """Natural logarithm of each token's probability at temperature 1, among all tokens, after the
-    hooks; without any it is what the network itself says."""
-    top: tuple[tuple[tuple[int, float], ...], ...]
-    """(token, log-probability) of the likeliest ones in each place, likeliest first."""
-    reason: Reason
 
 
 def without(token: int) -> Hook:
@@ -139,12 +98,7 @@ class _RowUnderWay:
 
     def reason(self) -> Reason | None:
         """Return why it ends here; None where it goes on."""
-        taken = self.ids[len(self.row.ids) :]
-        if taken[-1] in self.row.ends:
-            return "end"
-        if self.row.stop is not None and self.row.stop(taken):
-            return "stop"
-        return "length" if len(taken) >= self.row.max_tokens else None
+        return self.row.reason(self.ids[len(self.row.ids) :])
 
     def generated(self, reason: Reason) -> Generated:
         ids = tuple(self.ids[len(self.row.ids) :])

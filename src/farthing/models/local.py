@@ -1,8 +1,11 @@
-"""A model of the transformers library, run in this process, with log-probabilities."""
+"""A language model run in this process, with log-probabilities.
+
+It is of the transformers library, or one of the package's own, which need numpy alone.
+"""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -13,13 +16,13 @@ from farthing.errors import (
     MissingExtraError,
     ModelError,
 )
+from farthing.models import lfm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import BatchedJob, Batching
+from farthing.models.generation_rows import Generated, GenerationRow, Reason
+from farthing.models.lfm2 import Lfm2Network
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
 from farthing.models.weights import load
-
-if TYPE_CHECKING:
-    from farthing.models.generation import Generated, GenerationRow, Reason
 
 BATCH = 64
 """Prompts that are answered together, at most."""
@@ -86,14 +89,18 @@ class LocalModel:
         timeout_s: float = 600.0,
         batch: int = BATCH,
     ) -> None:
-        self._network = network.eval()
+        self._network = network
         self._tokenizer = tokenizer
         self._name = name
         self._price = price
         self._timeout_s = timeout_s
         self._batches: Batching[Prompt, Completion] = Batching(self._answer, batch)
         self._ends = ends_of(network, tokenizer)
-        self._context: int | None = getattr(network.config, "max_position_embeddings", None)
+        if isinstance(network, Lfm2Network):
+            self._context: int | None = network.context
+        else:
+            network.eval()
+            self._context = getattr(network.config, "max_position_embeddings", None)
 
     @property
     def name(self) -> str:
@@ -120,12 +127,10 @@ class LocalModel:
 
     def _answer(self, jobs: Sequence[BatchedJob[Prompt, Completion]]) -> None:
         """Answer a batch; every prompt as soon as it has ended."""
-        from farthing.models.generation import as_they_end  # noqa: PLC0415 - torch is an extra
-
         started = last = time.perf_counter()
         asked = self._rows(jobs, started + self._timeout_s)
         paid_s = 0.0
-        ended = as_they_end(self._network, [row for _, row in asked])
+        ended = self._continued([row for _, row in asked])
         for before, (number, done) in enumerate(ended):
             now = time.perf_counter()
             paid_s += (now - last) / (len(asked) - before)
@@ -144,12 +149,17 @@ class LocalModel:
             )
             job.resolve(answer)
 
+    def _continued(self, rows: Sequence[GenerationRow]) -> Iterator[tuple[int, Generated]]:
+        if isinstance(self._network, Lfm2Network):
+            return lfm2.as_they_end(self._network, rows)
+        from farthing.models.generation import as_they_end  # noqa: PLC0415 - torch is an extra
+
+        return as_they_end(self._network, rows)
+
     def _rows(
         self, jobs: Sequence[BatchedJob[Prompt, Completion]], deadline: float
-    ) -> list[tuple[BatchedJob[Prompt, Completion], "GenerationRow"]]:
+    ) -> list[tuple[BatchedJob[Prompt, Completion], GenerationRow]]:
         """Return the jobs that can be answered, each with its row; the others fail."""
-        from farthing.models.generation import GenerationRow  # noqa: PLC0415 - torch is an extra
-
         asked = []
         for job in jobs:
             prompt = job.asked
@@ -206,11 +216,11 @@ class LocalModel:
             )
         return ids
 
-    def _text(self, done: "Generated", prompt: Prompt) -> tuple[str, Finish]:
+    def _text(self, done: Generated, prompt: Prompt) -> tuple[str, Finish]:
         text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
         return finished(text, done.reason, prompt.stop)
 
-    def _logprobs(self, done: "Generated") -> tuple[TokenLogprob, ...]:
+    def _logprobs(self, done: Generated) -> tuple[TokenLogprob, ...]:
         return tuple(
             TokenLogprob(
                 self._tokenizer.decode([token]),
@@ -221,7 +231,7 @@ class LocalModel:
         )
 
 
-def finished(text: str, reason: "Reason", marks: Sequence[str]) -> tuple[str, Finish]:
+def finished(text: str, reason: Reason, marks: Sequence[str]) -> tuple[str, Finish]:
     """Return a generated text without the first of the marks that it stops at, and why it ended.
 
     >>> finished("so <answer>1</answer>", "stop", ["</answer>"]), finished("so", "length", [])
@@ -235,6 +245,6 @@ def finished(text: str, reason: "Reason", marks: Sequence[str]) -> tuple[str, Fi
 
 def ends_of(network: Any, tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end an answer, as weights and tokenizer say."""
-    said = network.generation_config.eos_token_id
+    said = None if isinstance(network, Lfm2Network) else network.generation_config.eos_token_id
     ends = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
     return frozenset(end for end in ends if end is not None)

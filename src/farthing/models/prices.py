@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
-from farthing.errors import MissingExtraError, UnpricedModelError
+from farthing.errors import UnpricedModelError
 from farthing.models.base import Prompt, Usage, characters
 from farthing.money import nano_from_usd
 
@@ -198,12 +198,10 @@ def largest_cost_nano(price: Price | None, model: str, prompt: Prompt, seconds: 
 
 
 def _published(model: str, provider: str | None, url: str | None) -> TokenPrice | None:
-    try:
-        # Its table takes half a second to load: who has a table of their own need not wait.
-        from genai_prices import Usage as PricedUsage  # noqa: PLC0415
-        from genai_prices import calc_price  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise MissingExtraError(f"looking up what '{model}' costs", "live") from None
+    # Its table takes half a second to load: who has a table of their own need not wait.
+    from genai_prices import Usage as PricedUsage  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+
     one = PricedUsage(input_tokens=1, output_tokens=1)
     try:
         if provider is not None:

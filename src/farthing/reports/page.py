@@ -4,25 +4,35 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from farthing import __version__
 from farthing.comparison.results import results_json
 from farthing.errors import MissingExtraError
 from farthing.promises.texts import decimal
 from farthing.recommendation.base import Comparison
-from farthing.reports import payer, plots, promises, summary, tables
+from farthing.reports import payer, promises, summary, tables
 from farthing.reports.base import Grid, alphas, cheapest_promised, promised, rows_at, write_all
 from farthing.reports.glossary import columns, explained
 from farthing.reports.promises import goal_of
 from farthing.reports.style import looks
-from farthing.reports.training import TrainingCurves, training
 
-try:
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
+if TYPE_CHECKING:
     from matplotlib.figure import Figure
-except ImportError as error:
-    raise MissingExtraError("writing a report", "report") from error
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """The plots of one alpha as inline SVG, each empty where there is nothing to draw."""
+
+    frontier: str = ""
+    boxes: str = ""
+    training: str = ""
+    missing: str = ""
+    """Why nothing is drawn: what must be installed."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +52,7 @@ class AlphaSection:
     everything: bool
     """Whether the policies with a promise all return everything."""
     grids: tuple[Grid, ...]
-    frontier: str
-    boxes: str
-    training: str
+    drawings: Drawings
 
 
 def write_report(comparison: Comparison, folder: Path) -> list[Path]:
@@ -85,11 +93,6 @@ def html(comparison: Comparison) -> str:
 def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
     shown = decimal(alpha)
     goal = goal_of(comparison, alpha)
-    runs = [
-        TrainingCurves(r.policy, r.label, r.curves) for r in rows_at(comparison, alpha) if r.curves
-    ]
-    trained = training(runs, alpha)
-    swept = any(len(row.frontier) > 1 for row in rows_at(comparison, alpha))
     return AlphaSection(
         anchor=f"alpha-{shown}",
         offer=payer.offer(comparison, alpha),
@@ -102,15 +105,31 @@ def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
         and bool(promised(comparison, alpha))
         and not cheapest_promised(comparison, alpha),
         grids=tuple(tables.written_grids(comparison, alpha)),
-        frontier=_inline(
-            plots.frontier(comparison, alpha), f"Cost and {goal.name.lower()}, alpha {shown}"
-        )
-        if swept or comparison.promise is None
-        else "",
-        boxes=_inline(plots.boxes(comparison, alpha), f"Spread over splits, alpha {shown}"),
-        training=_inline(trained, f"Training curves, alpha {shown}") if trained else "",
+        drawings=_drawings(comparison, alpha),
     )
 
 
-def _inline(figure: Figure, title: str) -> str:
-    return Markup(plots.svg(figure, title))  # noqa: S704 - matplotlib has escaped every text
+def _drawings(comparison: Comparison, alpha: Fraction) -> Drawings:
+    try:
+        from farthing.reports import plots  # noqa: PLC0415 - an extra, as is the next
+        from farthing.reports.training import TrainingCurves, training  # noqa: PLC0415
+    except MissingExtraError as error:
+        return Drawings(missing=str(error))
+
+    def inline(figure: "Figure", title: str) -> str:
+        drawn = plots.svg(figure, f"{title}, alpha {decimal(alpha)}")
+        return Markup(drawn)  # noqa: S704 - matplotlib has escaped every text
+
+    rows = rows_at(comparison, alpha)
+    trained = training(
+        [TrainingCurves(r.policy, r.label, r.curves) for r in rows if r.curves], alpha
+    )
+    frontier = ""
+    if comparison.promise is None or any(len(row.frontier) > 1 for row in rows):
+        name = goal_of(comparison, alpha).name.lower()
+        frontier = inline(plots.frontier(comparison, alpha), f"Cost and {name}")
+    return Drawings(
+        frontier=frontier,
+        boxes=inline(plots.boxes(comparison, alpha), "Spread over splits"),
+        training=inline(trained, "Training curves") if trained else "",
+    )

@@ -21,7 +21,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError as error:
-    raise MissingExtraError("drawing plots", "report") from error
+    raise MissingExtraError("drawing plots", "plots") from error
 
 EXPECTED = "known optimum, in expectation"
 BELOW = 0.02

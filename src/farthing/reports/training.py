@@ -16,7 +16,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError as error:
-    raise MissingExtraError("drawing plots", "report") from error
+    raise MissingExtraError("drawing plots", "plots") from error
 
 CURVES = {
     "cost": "Cost, in rounds of mean price",

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from farthing.budgets.pacing.hindsight import optimum
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.methods.bandits.base import (
     DIMENSIONS,
     FLOOR,
@@ -318,13 +318,10 @@ def fitted_on_everything(traces: TraceArrays, budget_nano: int, seed: int) -> Ex
     """Return a policy trained on these questions, with every grade, within a budget for them all.
 
     It is FrugalGPT, which reads the replies that it has paid for; of its settings the one that is
-    right most often here. None where none fits, or what trains it is not installed.
+    right most often here. None where none fits.
     """
     method = card("frugal-gpt")
-    try:
-        fitted = load(method.learner).fit(traces, Fraction(1, 10), seed, Silent())
-    except (ModuleNotFoundError, MissingExtraError):
-        return None
+    fitted = load(method.learner).fit(traces, Fraction(1, 10), seed, Silent())
     points = fitted.policy.points(traces)
     cost, right = points.cost_nano.sum(axis=0), points.correct.sum(axis=0)
     if cost.min() > budget_nano:

@@ -4,7 +4,6 @@ import asyncio
 import time
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -12,7 +11,6 @@ import msgspec
 from farthing.errors import (
     BadRequestError,
     MalformedReplyError,
-    MissingExtraError,
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
@@ -96,7 +94,7 @@ class Wikipedia:
             patience: how often and how long to try.
             clock: waits between tries.
         """
-        self._aiohttp = _library()
+        self._aiohttp = import_module("aiohttp")  # only where it is asked
         self.cost_nano = cost_nano
         self._url, self._top, self._manners = url, top, manners
         self._patience = patience or RetryPolicy(tries=4)
@@ -184,10 +182,3 @@ def _pages(body: bytes, url: str) -> list[Page]:
         kind = RateLimitError if reply.error.code in _BUSY else BadRequestError
         raise kind(f"{url}: {reply.error.code}: {reply.error.info}")
     return reply.query.pages if reply.query else []
-
-
-def _library() -> ModuleType:
-    try:
-        return import_module("aiohttp")
-    except ImportError as error:
-        raise MissingExtraError("asking Wikipedia", "live") from error

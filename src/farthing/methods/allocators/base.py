@@ -25,7 +25,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from farthing.budgets.pacing.base import Option
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.money import dollars
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -226,10 +226,8 @@ def fit_estimates(train: TraceArrays) -> Estimates:
             "these traces are no pool of models, one call of each model a question; collect one "
             "with `farthing collect`, or import one with `farthing traces import`"
         )
-    try:
-        from farthing.methods.scorer import STRENGTH, logistic  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Learning who is right on which question", "train") from error
+    from farthing.methods.scorer import STRENGTH, logistic  # noqa: PLC0415 - only where it learns
+
     asked, made = QuestionFeatures.of(train), train.made[:, 0]
     graded, right = made & ~train.ungraded[:, 0], train.correct[:, 0]
     lacking = [name for name, n in zip(train.roles, graded.sum(axis=0), strict=True) if n < 1]

@@ -217,7 +217,6 @@ BEST_SINGLE = Method(
     learner=BestSingleLearner(),
     action_spaces=("pool",),
     needs=("pool",),
-    extras=("train",),
     varies_with=frozenset(),
     tried_for=frozenset({"one"}),
     place=93,

@@ -71,7 +71,6 @@ class Estimator(Protocol):
 
         Raises:
             InputError: the questions are no pool, have no text, or none of a model is graded.
-            MissingExtraError: what learning needs is not installed.
         """
         ...
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.features.question import QuestionFeatures, groups_of, seen_of
 from farthing.methods.base import SystemCard
 from farthing.methods.estimators.base import OutcomeHistory, log_loss, refuse_rounds
@@ -265,10 +265,8 @@ def fitted_to(
     lesson: GradedOutcomes, groups: tuple[str, ...], directions: int, strength: float
 ) -> FittedItems:
     """Return the likeliest abilities, directions and difficulties."""
-    try:
-        from scipy.optimize import minimize  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Learning who is right on which question", "train") from error
+    from scipy.optimize import minimize  # noqa: PLC0415 - only where it learns
+
     (n, width), models = lesson.seen.shape, lesson.graded.shape[1]
     shapes = (models, directions + 1), (width, directions), (n,)
     at, own = _start(lesson, shapes), 1.0
@@ -357,6 +355,5 @@ CARD = SystemCard(
     make=V0,
     paper="2602.03584",
     page="docs/research/estimators.md",
-    extras=("train",),
     place=10,
 )

@@ -214,7 +214,6 @@ SELECTIVE = Method(
     policy=SelectivePolicy,
     learner=SelectiveLearner(),
     action_spaces=("rounds", "cascade"),
-    extras=("train",),
     imports=("sklearn.ensemble", "sklearn.linear_model"),
     empty="allow",
     place=75,

@@ -21,7 +21,8 @@ import torch
 
 from farthing.lm.symbols import END, NUMBERS, encode, said
 from farthing.methods.planners.base import PricedAction, Transition
-from farthing.models.generation import GenerationRow, generate
+from farthing.models.generation import generate
+from farthing.models.generation_rows import GenerationRow
 from farthing.tasks.arithmetic import normalise
 
 LINE_TOKENS = 24

@@ -165,7 +165,6 @@ def _card(name: str, label: str, meaning: str, learner: Learner, place: int) -> 
         learner=learner,
         action_spaces=("calls",),
         needs=("independent calls",),
-        extras=("train",),
         imports=("sklearn.linear_model",),
         varies_with=frozenset({"seed"}),
         variants=where_independent,
