@@ -1,12 +1,15 @@
 """A log of one model: what is paid today, the next command, and options in plain words."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
 SYSTEM = "Answer with one word: billing, technical or other."
 
 
@@ -43,7 +46,9 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_log_of_one_model_says_what_is_paid_and_the_next_command(farthing, log) -> None:
+def test_a_log_of_one_model_says_what_is_paid_and_the_next_command(
+    farthing: Farthing, log: Path
+) -> None:
     done = farthing("recommend", "tickets.jsonl")
     assert done.code == 1
     assert "You paid $0.05 for 49 requests in 2 days: $0.0245 a day" in " ".join(done.out.split())
@@ -53,7 +58,7 @@ def test_a_log_of_one_model_says_what_is_paid_and_the_next_command(farthing, log
     assert done.err == "", "nothing that a log of one model lacks is worth a remark"
 
 
-def test_traces_are_named_with_or_without_the_option(farthing, log) -> None:
+def test_traces_are_named_with_or_without_the_option(farthing: Farthing, log: Path) -> None:
     without = farthing("recommend", "tickets.jsonl", "--json")
     with_option = farthing("recommend", "--traces", "tickets.jsonl", "--json")
     assert json.loads(without.out) == json.loads(with_option.out)
@@ -62,7 +67,7 @@ def test_traces_are_named_with_or_without_the_option(farthing, log) -> None:
     }
 
 
-def test_what_is_not_known_of_a_log_is_not_taken_for_nothing(farthing, log: Path) -> None:
+def test_what_is_not_known_of_a_log_is_not_taken_for_nothing(farthing: Farthing, log: Path) -> None:
     rows = [row(k, spend=0, model="my-own", custom_llm_provider=None) for k in range(3)]
     for one in rows:
         del one["startTime"]
@@ -72,11 +77,11 @@ def test_what_is_not_known_of_a_log_is_not_taken_for_nothing(farthing, log: Path
     assert "The log says no times" in said
 
 
-def test_no_traces_at_all_are_refused(refused) -> None:
+def test_no_traces_at_all_are_refused(refused: Refused) -> None:
     assert "name the traces, such as log.jsonl" in refused("recommend")
 
 
-def test_plain_names_are_those_of_the_letters(farthing, runs: Path) -> None:
+def test_plain_names_are_those_of_the_letters(farthing: Farthing, runs: Path) -> None:
     options = {
         "letters": ("--epsilon", "0.3", "--delta", "0.2"),
         "words": ("--max-loss", "0.3", "--confidence", "0.8"),

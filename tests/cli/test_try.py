@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from chat_server import Endpoint, completion
 from farthing.errors import InputError
 from farthing.gateway.quick_config import config_file
 
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
 SYSTEM = "Answer with one word: billing, technical or account."
 LABELS = ("billing", "technical", "account")
 PRICES = ("--price", "nano=0.1,0.4", "--price", "large=2.5,10")
@@ -62,7 +65,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_nobody_is_asked_without_a_yes(farthing, endpoint: Endpoint, log: Path) -> None:
+def test_nobody_is_asked_without_a_yes(farthing: Farthing, endpoint: Endpoint, log: Path) -> None:
     models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
     done = farthing("try", log, *models, *PRICES, "--max-cost", "1", "--sample", "20")
     assert done.code == 2
@@ -73,7 +76,9 @@ def test_nobody_is_asked_without_a_yes(farthing, endpoint: Endpoint, log: Path) 
     assert endpoint.requests == []
 
 
-def test_a_price_that_nobody_knows_is_asked_for(refused, endpoint: Endpoint, log: Path) -> None:
+def test_a_price_that_nobody_knows_is_asked_for(
+    refused: Refused, endpoint: Endpoint, log: Path
+) -> None:
     said = refused("try", log, "--models", f"{endpoint.url}#nano", "--max-cost", "1", "--yes")
     assert "give --price nano=IN,OUT" in said
 
@@ -86,7 +91,7 @@ def test_a_bundle_of_no_try_says_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_commands_lead_to_a_gateway_that_keeps_the_promise(
-    farthing, endpoint: Endpoint, log: Path
+    farthing: Farthing, endpoint: Endpoint, log: Path
 ) -> None:
     endpoint.reply = _json
     front = farthing("recommend", log)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from farthing.runtime.tried import Tried
 
 
+FIRST_LOOK = (
+    "note: the proof assumes that these questions proved nothing before; the store of `farthing "
+    "try` counts its proofs"
+)
+
+
 @dataclass(frozen=True)
 class RecommendedPromise:
     """What is kept of what is paid for today."""
@@ -97,10 +103,7 @@ def recommend(
     if one_model_each(arrays):
         say_paid_today(traces, as_json=as_json)
         raise typer.Exit(1)
-    tried = recalled(traces)
-    if tried is not None and wanted.promise in (None, "parity", "agreement"):
-        if deadline is not None or holdout is not None:
-            raise InputError("--deadline and --holdout are not for the store of a try; leave them")
+    if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
         trying.prove(traces[0], tried, wanted.given, out, seed, as_json=as_json)
         return
     arrays = files.checked(arrays, notes)
@@ -128,6 +131,7 @@ def recommend(
         show(screen(found, files.named(traces), None if out is None else str(out), whence))
     if found.nothing_cheaper:
         raise typer.Exit(1)
+    remark(FIRST_LOOK)
 
 
 def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:
@@ -145,15 +149,29 @@ def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:
         typer.echo(f"\nNext: {following.command}")
 
 
-def recalled(traces: Sequence[Path]) -> "Tried | None":
-    """Return what a store remembers of the try that made it; None where none did."""
+def _of_a_try(
+    traces: Sequence[Path], wanted: RecommendedPromise, limits: float | None
+) -> "Tried | None":
+    """Return what a store remembers of the try that made it; None where none did.
+
+    `limits` is a deadline or a number of questions that only measure, which a try has no use for.
+    """
     from farthing.runtime.tried import recall
     from farthing.traces.store import STORES, Store
 
     if len(traces) > 1 or traces[0].suffix not in STORES:
         return None
     with Store.read(traces[0]) as store:
-        return recall(store)
+        tried = recall(store)
+    if tried is None or wanted.promise not in (None, "parity", "agreement"):
+        return None
+    if limits is not None:
+        raise InputError("--deadline and --holdout are not for the store of a try; leave them out")
+    if wanted.reference not in (None, tried.reference):
+        raise InputError(
+            f"--reference {wanted.reference}: this try holds others to {tried.reference}"
+        )
+    return tried
 
 
 def _is_traffic(traces: Path) -> bool:

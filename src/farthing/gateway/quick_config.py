@@ -11,7 +11,7 @@ from farthing.models.openai_compatible import OpenAISettings
 from farthing.runtime.tried import Tried
 
 _HEAD = """# Serves {bundle}: farthing serve {bundle}
-# It is yours to edit; docs/gateway.md says what else may stand here.
+# It is yours to edit; docs/how-to/gateway.md says what else may stand here.
 """
 
 

@@ -8,8 +8,6 @@ from rich.text import Text
 from farthing.recommendation.losses import LossTable
 from farthing.reports.table import Table
 
-FIRST_LOOK = "These figures assume that this is the first proof made on these questions."
-
 
 def screen(table: LossTable, source: str) -> Group:
     """Say what is saved at each loss, and how many more questions would probably prove more."""
