@@ -17,6 +17,7 @@ READS = {
     "evidence_rows.py": ("FOLDER",),
     "experiments/labels_needed.py": ("--traces", "FOLDER"),
     "experiments/question_budget.py": ("--traces", "FOLDER"),
+    "experiments/saving.py": ("--traces", "FOLDER"),
     "fit_presets.py": ("FILE",),
     "gateway_day.py": ("--traces", "FILE"),
     "gateway_drift.py": ("--traces", "FILE"),
