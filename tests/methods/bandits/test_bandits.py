@@ -1,7 +1,6 @@
 """The two bandits against their formulas, and the record against values that are known."""
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -153,7 +152,6 @@ def log_of(bandit: Bandit, n: int, seed: int, budget: int = 10**9) -> Propensity
     return stream(bandit, n, seed, budget)[0]
 
 
-@cache
 def stream(
     bandit: Bandit, n: int, seed: int, budget: int = 10**9
 ) -> tuple[PropensityLog, IntArray]:
