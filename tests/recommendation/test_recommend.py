@@ -1,6 +1,6 @@
 """Each question does one thing: what is recommended never rests on a question twice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,9 +15,8 @@ from question_parts import proved_bundle
 
 import farthing as ft
 from farthing.api.rendering import drawn
-from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError, UnknownNameError
-from farthing.methods.base import Dataset, Saveable
+from farthing.methods.base import Dataset
 from farthing.methods.cards import card
 from farthing.promises.base import Promise
 from farthing.promises.kinds.agreement import Agreement
@@ -33,7 +32,7 @@ from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
 from farthing.recommendation.splits import FourWaySplit, Roles, split_four_ways
 from farthing.reports.recommend import screen
-from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import fingerprint, question_hashes
 from farthing.traces.parquet import write_parquet
 
@@ -179,85 +178,6 @@ def proved_on(
     assert certificate.promises
     assert certificate.n == len(parts.prove)
     assert certificate.fingerprint == fingerprint(traces.take(parts.prove))
-
-
-def spoiled(traces: TraceArrays, rows: IntArray) -> TraceArrays:
-    """Return questions some of which are all answered wrong by the cheap models, at twice the cost.
-
-    Answers stay as they were recorded, so that nothing but figures can tell.
-    """
-    correct, cost = traces.correct.copy(), traces.cost_nano.copy()
-    correct[rows, :, :2] = False
-    cost[rows] *= 2
-    return replace(traces, correct=correct, cost_nano=cost)
-
-
-def state_of(bundle: Bundle) -> Mapping[str, np.ndarray]:
-    assert isinstance(bundle.policy, Saveable)
-    return bundle.policy.to_state()[0]
-
-
-def fitted(found: Recommendation) -> dict[str, object]:
-    """Return what training left of each method."""
-    return {
-        one.name: {name: values.tolist() for name, values in state_of(one.bundle).items()}
-        for one in found.trials
-    }
-
-
-def expected(found: Recommendation) -> dict[str, float]:
-    return {one.name: one.expected_usd for one in found.trials}
-
-
-def proof(found: Recommendation) -> object:
-    certificate = found.certificate
-    assert certificate is not None
-    return certificate.promises, certificate.sentence(), certificate.kappa
-
-
-@pytest.mark.parametrize(
-    ("asked", "holdout", "part"),
-    [
-        *((LARGE, None, part) for part in ("train", "prove")),
-        *((LARGE, HELD_OUT, part) for part in ("train", "prove", "report")),
-        *((ESCALATED, None, part) for part in ("train", "choose", "prove", "report")),
-    ],
-)
-def test_each_question_moves_what_it_is_for_and_nothing_else(
-    asked: Promise, holdout: int | None, part: str
-) -> None:
-    traces, chooses = pool(N), asked is ESCALATED
-    roles = Roles(choose=chooses, measure=chooses, holdout=holdout)
-    before = asked_of(traces, asked, holdout=holdout)
-    rows = getattr(split_four_ways(traces, 0, roles), part)
-    after = asked_of(spoiled(traces, rows), asked, holdout=holdout)
-    changed = {
-        "trained": fitted(after) != fitted(before),
-        "expected": expected(after) != expected(before),
-        "proof": proof(after) != proof(before),
-        "report": after.models != before.models,
-    }
-    if part == "train":
-        assert changed["trained"]
-        assert changed["expected"]
-        assert not changed["report"]
-    elif part == "choose":
-        assert not changed["trained"]
-        assert changed["expected"]
-        assert not changed["report"]
-    else:
-        only = {"prove": ["proof"], "report": ["report"]}[part]
-        if not before.held_out:  # then those that prove measure as well
-            only = ["proof", "report"]
-        assert [what for what, moved in changed.items() if moved] == only
-        assert [one.share for one in after.trials] == [one.share for one in before.trials]
-    if part == "report":
-        assert after.found.metrics != before.found.metrics
-        assert after.bundle.kappa == before.bundle.kappa
-    if part == "prove":
-        assert before.certificate is not None
-        assert before.certificate.promises
-        assert chooses or after.name == "always-large"
 
 
 # what is chosen

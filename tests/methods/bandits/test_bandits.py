@@ -224,13 +224,11 @@ def test_a_policy_that_reads_the_question_has_a_value_too() -> None:
 @pytest.mark.parametrize("bandit", [KNAPSACK, SQUARECB])
 def test_and_one_whose_arm_tells_the_kind_of_question(bandit: Bandit) -> None:
     """Arm b is drawn the more often, and where it is to be asked, chances are others."""
-    found = [value_of(log, kinds) for log, kinds in (stream(bandit, 3_000, s) for s in range(6))]
+    streams = [stream(bandit, 3_000, seed) for seed in range(6)]
+    found = [value_of(log, kinds) for log, kinds in streams]
     values = [one.estimate for one in found if one.estimate is not None]
     assert np.mean(values) == pytest.approx((0.9 + 0.8) / 2, abs=0.01)
-    opposite = [
-        value_of(log, 1 - kinds).estimate
-        for log, kinds in (stream(bandit, 3_000, s) for s in range(6))
-    ]
+    opposite = [value_of(log, 1 - kinds).estimate for log, kinds in streams]
     assert np.mean([one for one in opposite if one is not None]) == pytest.approx(0.4, abs=0.03)
 
 
