@@ -22,6 +22,7 @@ from farthing.cli import (
     pipeline,
     recommend,
     redeploy,
+    sample_log,
     serve,
     spending,
     study,
@@ -47,6 +48,7 @@ app = typer.Typer(
 PANELS: dict[str, dict[str, Any]] = {
     "Save money": {
         "demo": demo.demo,
+        "sample-log": sample_log.sample_log,
         "recommend": recommend.recommend,
         "collect": collect.collect,
         "ask": ask.ask,
