@@ -63,8 +63,8 @@ figures: setup ## run the experiments again and redraw the figures in docs/
 
 lock: $(LOCKING)/.installed ## lock what the server needs, each file by its hash, in requirements-serve.txt
 	@$(LOCKING)/bin/pip-compile --quiet --extra serve --extra postgres --generate-hashes --constraint constraints.txt --no-emit-index-url \
-	  --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header --strip-extras --allow-unsafe --unsafe-package farthing --output-file - pyproject.toml \
-	  | sed -e '/^#/d' -e '/^farthing /d' -e '/^$$/d' >$@.txt
+	  --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header --strip-extras --allow-unsafe --unsafe-package farthing --output-file - pyproject.toml >$@.all
+	@sed -e '/^#/d' -e '/^farthing /d' -e '/^$$/d' $@.all >$@.txt && rm $@.all
 	@{ sed '/^[^#]/q' requirements-serve.txt | grep '^#'; cat $@.txt; } >$@.new && mv $@.new requirements-serve.txt && rm $@.txt
 
 audit: $(LOCKING)/.installed ## look for known weaknesses of what the server needs (asks the package index)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         load,
         read_traces,
         recommend,
+        sample_log,
     )
     from farthing.promises.kinds.agreement import Agreement
     from farthing.promises.kinds.budget import Budget
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "read_traces",
     "recommend",
+    "sample_log",
 ]
 _KINDS = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
 

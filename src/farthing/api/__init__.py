@@ -5,7 +5,7 @@ Its names are also reachable as `farthing.NAME`; `docs/how-to/python.md` is the 
 
 from farthing.api.comparison import compare
 from farthing.api.policy import Policy, fit, load
-from farthing.api.questions import Shift, Traces, from_records, generate, read_traces
+from farthing.api.questions import Shift, Traces, from_records, generate, read_traces, sample_log
 from farthing.api.recommendation import recommend
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "load",
     "read_traces",
     "recommend",
+    "sample_log",
 ]

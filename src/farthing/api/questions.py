@@ -27,6 +27,7 @@ from farthing.traces.files import read_all
 from farthing.traces.pool import missing, refuse_samples
 from farthing.traces.records import Frame
 from farthing.traces.records import from_records as traces_from_records
+from farthing.traces.sample import NAME, write_sample_log
 from farthing.traces.splits import by_shares
 from farthing.traces.store import STORES
 
@@ -172,6 +173,20 @@ def from_records(
     if (found := repetition(arrays, traces)) is not None:
         warnings.warn(found, stacklevel=2)
     return _known(Dataset(name, arrays, missing=missing_of(missing)))
+
+
+def sample_log(file: str | Path = NAME) -> Path:
+    """Write the sample log, 2,000 made-up support tickets that three models answered.
+
+    Nothing is done where it stands already.
+
+    Raises:
+        InputError: the file holds something else.
+        OSError: it cannot be written.
+    """
+    path = path_of(file, "the sample log")
+    write_sample_log(path)
+    return path
 
 
 def _known(dataset: Dataset) -> Traces:

@@ -22,6 +22,7 @@ from farthing.cli import (
     pipeline,
     recommend,
     redeploy,
+    sample_log,
     serve,
     spending,
     study,
@@ -48,6 +49,7 @@ app = typer.Typer(
 PANELS: dict[str, dict[str, Any]] = {
     "Save money": {
         "demo": demo.demo,
+        "sample-log": sample_log.sample_log,
         "recommend": recommend.recommend,
         "try": trying.try_models,
         "collect": collect.collect,
