@@ -78,7 +78,7 @@ def _answer(model: str, text: str) -> str:
 
 
 def _reply(model: str, text: str, answer: str) -> dict[str, Any]:
-    read = len(text) // 4 + 40
+    read = len(PAGE["SYSTEM"] + text) // 4 + 12  # as the log counts
     return {
         "id": "x",
         "object": "chat.completion",
