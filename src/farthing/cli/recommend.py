@@ -71,6 +71,10 @@ def recommend(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the bundle goes.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where a page to read and pass on goes: report.html."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Say what to use instead of the model that is paid for today, what it saves, and prove it.
@@ -93,6 +97,8 @@ def recommend(
 
     if out is not None:
         files.check_bundle(out)
+    if report is not None:
+        files.check_file(report)
     arrays, notes = files.noted(traces)
     if one_model_each(arrays):
         say_paid_today(traces, as_json=as_json)
@@ -121,6 +127,11 @@ def recommend(
     if out is not None:
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")
+    if report is not None:
+        from farthing.reports import recommendation_page
+
+        recommendation_page.write(found, files.named(traces), report)
+        remark(f"report: {report}")
     if as_json:
         show_json(found.to_json())
     else:
