@@ -14,9 +14,10 @@ from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.parity import Parity
 from farthing.recommendation import candidates
 from farthing.recommendation.base import Alone, Comparison
+from farthing.recommendation.losses import at_losses
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
-from farthing.reports import plots, saved
+from farthing.reports import plots, recommendation_page, saved, saved_figure
 from farthing.traces.arrays import TraceArrays
 
 ALPHA = Fraction(1, 10)
@@ -43,7 +44,9 @@ def test_every_point_that_was_tested_is_drawn_where_it_was_proved(asked: Promise
     (chosen,) = (point for point in found.tradeoffs if point.chosen)
     assert chosen.method == found.name
     assert chosen.proved
-    assert (chosen.saved, chosen.lost) == (pytest.approx(value.saved), pytest.approx(-value.gained))
+    assert value.gained is not None
+    assert chosen.saved == pytest.approx(value.saved)
+    assert chosen.lost == pytest.approx(-value.gained)
     methods = list(dict.fromkeys(point.method for point in found.tradeoffs))
     assert len(methods) == 2
     for method in methods:
@@ -68,7 +71,8 @@ def test_every_point_that_was_tested_is_drawn_where_it_was_proved(asked: Promise
     assert model.lost == pytest.approx(found.models["large"].accuracy - small.accuracy)  # type: ignore[union-attr]
     assert sum(len(sweep.points) for sweep in drawn.sweeps) == len(found.tradeoffs)
     assert "proved to stay left of the red line" in drawn.sentence()
-    (axes,) = saved.figure(drawn).axes
+    assert drawn.allowed is not None
+    (axes,) = saved_figure.figure(drawn).axes
     left, right = axes.get_xlim()
     assert left < 0 < 100 * star.lost < 100 * drawn.allowed < right
 
@@ -89,7 +93,7 @@ def test_where_nothing_is_proved_no_point_is_chosen() -> None:
     drawn = saved.of_recommendation(found)
     assert drawn is not None
     assert not any(mark.chosen for mark in drawn.marks)
-    assert plots.svg(saved.figure(drawn), "nothing")
+    assert plots.svg(saved_figure.figure(drawn), "nothing")
 
 
 def test_points_are_left_out_where_chance_drew_questions_unequally() -> None:
@@ -117,7 +121,7 @@ def test_a_comparison_beside_its_reference(proved: Comparison) -> None:
     assert marks["cheap"].within == pytest.approx((-0.01, 0.02))
     assert marks["broken"].within is None
     (line,) = {sweep.points for sweep in drawn.sweeps}
-    assert line == (pytest.approx((0.2, 1 - 1 / 9)), pytest.approx((0.0, 0.0)))
+    assert np.allclose(line, [(0.2, 1 - 1 / 9), (0.0, 0.0)])
     assert "95 % interval" in drawn.sentence()
 
 
@@ -137,12 +141,12 @@ def test_a_model_that_loses_far_more_stands_at_the_edge_with_its_loss() -> None:
         saved.Mark("small", "small", 0.9, 0.45, alone=True),
         saved.Mark("tiny $x$", "tiny $x$", 0.91, 0.5, alone=True),
     )
-    (axes,) = saved.figure(saved.SavedAgainstLost("large", "accuracy", 0.02, marks)).axes
+    (axes,) = saved_figure.figure(saved.SavedAgainstLost("large", "accuracy", 0.02, marks)).axes
     written = {text.get_text(): text.get_position() for text in axes.texts}
     assert axes.get_xlim()[1] < 10
     names = {text.xy[1] for text in axes.texts if "loses" in text.get_text()}  # type: ignore[attr-defined]
     assert {"small loses 45", "tiny $x$ loses 50"} <= set(written)
-    assert max(names) - min(names) >= saved.LINE, "no name covers another"
+    assert max(names) - min(names) >= saved_figure.LINE, "no name covers another"
 
 
 def test_without_a_reference_nothing_is_drawn(comparison: Comparison) -> None:
@@ -151,3 +155,19 @@ def test_without_a_reference_nothing_is_drawn(comparison: Comparison) -> None:
     assert saved.of_comparison(free, ALPHA) is None
 
 
+def test_what_is_proved_at_several_losses_is_drawn_as_stairs() -> None:
+    asked = Agreement("large", "0.1", "0.2")
+    levels = [Fraction(1, 1000), Fraction(1, 20)]
+    dataset = Dataset("made up", ungraded(pool(1_000)))
+    table = at_losses(dataset, asked, levels, look=(1, Fraction(1)))
+    drawn = saved.of_recommendation(table.at(Fraction(1, 10)).found, table)
+    assert drawn is not None
+    proved = [line for line in table.lines if table.at(line.loss).proved]
+    assert 0 < len(proved) < len(table.lines)
+    assert drawn.stairs == tuple((float(n.loss), table.at(n.loss).saved) for n in proved)
+    assert "black stairs" in drawn.sentence()
+    (axes,) = saved_figure.figure(drawn).axes
+    assert "proved together" in axes.get_legend_handles_labels()[1]
+    page = recommendation_page.html(table.lines[-1].found, "log", table)
+    assert "What is saved, by what may be lost" in page
+    assert "nothing proved" in page

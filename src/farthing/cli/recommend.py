@@ -95,10 +95,7 @@ def recommend(
     from farthing.runtime.provenance import made_with
     from farthing.traces.pool import one_model_each
 
-    if out is not None:
-        files.check_bundle(out)
-    if report is not None:
-        files.check_file(report)
+    check_written(out, report)
     arrays, notes = files.noted(traces)
     if one_model_each(arrays):
         say_paid_today(traces, as_json=as_json)
@@ -107,7 +104,7 @@ def recommend(
     if tried is not None and wanted.promise in (None, "parity", "agreement"):
         if deadline is not None or holdout is not None:
             raise InputError("--deadline and --holdout are not for the store of a try; leave them")
-        trying.prove(traces[0], tried, wanted.given, out, seed, as_json=as_json)
+        trying.prove(traces[0], tried, wanted.given, out, seed, report=report, as_json=as_json)
         return
     arrays = files.checked(arrays, notes)
     kind, reference = wanted.promise or default(arrays).kind, wanted.reference
@@ -127,11 +124,7 @@ def recommend(
     if out is not None:
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")
-    if report is not None:
-        from farthing.reports import recommendation_page
-
-        recommendation_page.write(found, files.named(traces), report)
-        remark(f"report: {report}")
+    trying.write_page(found, files.named(traces), report)
     if as_json:
         show_json(found.to_json())
     else:
@@ -139,6 +132,14 @@ def recommend(
         show(screen(found, files.named(traces), None if out is None else str(out), whence))
     if found.nothing_cheaper:
         raise typer.Exit(1)
+
+
+def check_written(out: Path | None, report: Path | None) -> None:
+    """Refuse a bundle or a page that could not be written, before anything is trained."""
+    if out is not None:
+        files.check_bundle(out)
+    if report is not None:
+        files.check_file(report)
 
 
 def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:
