@@ -254,13 +254,13 @@ def test_money_comes_first_beside_every_single_model(farthing: Farthing, pool: P
     said = farthing("calibrate", "--bundle", "b", *common, "--alpha", "0.4").out
     assert said.startswith("You: $0.0")
     assert "Always large alone: $0.0100 a question at accuracy 1.000.\n" in said
-    assert "Dearer than always large: 10.0 % (95 % interval 10.0 to 10.0); accuracy" in said
+    assert "More expensive than always large: 10.0 % (95 % interval 10.0 to 10.0); accuracy" in said
     lines = farthing("evaluate", "--bundle", "b", *common).out.splitlines()
     assert lines[0].split() == ["5", "test", "questions", "USD", "a", "question", "Accuracy"]
     assert lines[2].startswith("You ")
     assert re.fullmatch(r"Always small +0\.00100 +0\.\d00", lines[3])
     assert re.fullmatch(r"Always large +0\.0100 +1\.000", lines[4])
-    assert lines[5].startswith("Dearer than always large: 10.0 %")
+    assert lines[5].startswith("More expensive than always large: 10.0 %")
 
 
 def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:

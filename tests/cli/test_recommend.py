@@ -58,8 +58,8 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
         f"Promise: With confidence 0.9 in the draw of {n['prove']} questions",
         "In plain words: Of 100 questions at most 5 fewer",
         "On these test questions: accuracy less that of large",
-        f"{n['train']} questions trained, {n['prove']} proved; these figures are of 98 others.",
-        "Tried, by what a question is expected to cost",
+        f"{n['train']} questions trained, {n['prove']} proved. The figures are of 98 others.",
+        "Tried, with the cost of a question that was expected:",
         'Next: farthing ask job.toml --bundle b "a question"',
     ):
         assert said in " ".join(done.out.split()), said
@@ -77,13 +77,13 @@ def test_where_none_is_held_out_the_screen_says_of_whom_the_figures_are(
     assert max(map(len, done.out.splitlines())) <= 80
     for said in (
         "Promise: With confidence 0.9 in the draw of 490 questions",
-        "210 questions trained, 490 proved; these figures are of those that proved, and",
-        "their intervals allow for the choice among all points that were tested",
+        "210 questions trained, 490 proved. The figures are of those that proved; their",
+        "intervals allow for the choice",
     ):
         assert said in shown, said
     assert "On these test questions" not in shown
     chosen = farthing("recommend", "--traces", traces, "--promise", "selective", "--alpha", "0.1")
-    assert "210 questions trained, 117 chose, 275 proved; these figures are of 98 others." in (
+    assert "210 questions trained, 117 chose, 275 proved. The figures are of 98 others." in (
         " ".join(chosen.out.split())
     )
 

@@ -148,37 +148,37 @@ SENTENCES = {
     "parity": (
         PARITY,
         (
-            "With confidence 0.9 in the draw of 200 questions, the accuracy of operating point "
-            "2 of 3 is above the reference model's minus 0.06."
+            "With confidence 0.9 in the draw of 200 questions, the accuracy of the policy "
+            "is above the reference model's minus 0.06."
         ),
     ),
     "budget": (
         BUDGET,
         (
-            "With confidence 0.9 in the draw of 200 questions, operating point 2 of 3 costs less "
+            "With confidence 0.9 in the draw of 200 questions, the policy costs less "
             "than $0.004 a question in expectation."
         ),
     ),
     "unproved answers": (
         selective.certify(Answers(~RIGHT, ~RIGHT), "0.001", "0.05", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.95 that answers of any "
-            "operating point are right with probability 0.999, so every question is left "
-            "unanswered or escalated."
+            "200 calibration questions do not prove at confidence 0.95 that answers at any "
+            "confidence are right with probability 0.999, so every question is left unanswered or "
+            "escalated."
         ),
     ),
     "unproved parity": (
         parity.certify(Paired(COST, ~RIGHT, RIGHT[:, 2]), "0.02", "0.1", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.9 that any cheaper operating "
-            "point is within 0.02 of the reference model's accuracy, so the reference model "
+            "200 calibration questions do not prove at confidence 0.9 that anything cheaper "
+            "is within 0.02 of the reference model's accuracy, so the reference model "
             "answers, which is always valid."
         ),
     ),
     "unproved budget": (
         budget.certify(SPENDING, 1_000, "0.1", fingerprint=MARK),
         (
-            "200 calibration questions do not prove at confidence 0.9 that any operating point "
+            "200 calibration questions do not prove at confidence 0.9 that any setting "
             "costs less than $1e-06 a question, so none is chosen."
         ),
     ),

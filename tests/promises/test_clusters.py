@@ -125,8 +125,8 @@ def test_a_certificate_says_what_counts_and_is_checked_again() -> None:
     found = agreement.certify(agreeing, 0.05, 0.1, fingerprint="f")
     assert (found.n, found.requests) == (300, 600)
     assert str(found) == (
-        "With confidence 0.9 in the draw of 300 distinct questions, the answer of operating point "
-        "1 of 1 is the one that large would have given, with probability at least 0.95. It is "
+        "With confidence 0.9 in the draw of 300 distinct questions, the answer of the policy "
+        "is the one that large would have given, with probability at least 0.95. It is "
         "about requests, here 600: a question counts as often as it is asked, 2 times at most."
     )
     assert "Distinct questions are independent draws" in found.conditional_on[-1]

@@ -75,7 +75,7 @@ def test_a_dearer_policy_saves_less_than_nothing() -> None:
     assert found.saved_interval is not None
     low, high = (f"{abs(100 * end):.1f}" for end in sorted(found.saved_interval, reverse=True))
     within = f"(95 % interval −{low} to {high})"  # of four questions
-    assert f"Dearer than always a: 400.0 % {within}; " in str(found)
+    assert f"More expensive than always a: 400.0 % {within}; " in str(found)
 
 
 def test_a_free_reference_leaves_nothing_to_save() -> None:

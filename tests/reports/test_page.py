@@ -120,7 +120,7 @@ def test_without_matplotlib_the_page_has_its_tables_and_says_what_draws(
 ) -> None:
     whole = page.html(comparison)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("plots", "training"):
+    for name in ("plots", "training", "saved_figure"):
         monkeypatch.delitem(sys.modules, f"farthing.reports.{name}")
         monkeypatch.delattr(reports, name)
     text = page.html(comparison)

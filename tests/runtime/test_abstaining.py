@@ -245,11 +245,11 @@ def test_nobody_is_named_where_nothing_is_ever_withheld() -> None:
             ParityPromise(
                 epsilon=Margin("0.02"), delta=TENTH, point=0, points=4, reference="guide"
             ),
-            "accuracy of operating point 1 of 4",
+            "accuracy of the policy",
         ),
         (
             BudgetPromise(budget_nano=10**6, most_nano=10**7, delta=TENTH, point=0, points=4),
-            "operating point 1 of 4 costs less",
+            "the policy costs less",
         ),
     ],
 )

@@ -77,15 +77,18 @@ def recommend(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the bundle goes.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where a page to read and pass on goes: report.html."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Say what to use instead of the model that is paid for today, what it saves, and prove it.
 
     Three methods that cover for one another are trained, and proved side by side on questions that
     trained nothing; the cheapest that is proved is taken. Where few questions prove, all methods
-    that can win are tried, and the likeliest is proved. Exit code 1:
-    nothing cheaper than the reference is proved, and the bundle asks that one for every question.
-    Of a log with one model's answers it says what is paid today, and the command that tries others.
+    that can win are tried, and the likeliest is proved. Exit code 1: nothing cheaper than the
+    reference is proved, and the bundle asks that one for every question. Of a log with one model's answers it says what is paid today, and the command that tries others.
 
     Example: farthing recommend runs.jsonl.gz --reference gpt-4o --out bundle
     """
@@ -97,14 +100,13 @@ def recommend(
     from farthing.runtime.provenance import made_with
     from farthing.traces.pool import one_model_each
 
-    if out is not None:
-        files.check_bundle(out)
+    check_written(out, report)
     arrays, notes = files.noted(traces)
     if one_model_each(arrays):
         say_paid_today(traces, as_json=as_json)
         raise typer.Exit(1)
     if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
-        trying.prove(traces[0], tried, wanted.given, out, seed, as_json=as_json)
+        trying.prove(traces[0], tried, wanted.given, out, seed, report=report, as_json=as_json)
         return
     arrays = files.checked(arrays, notes)
     kind, reference = wanted.promise or default(arrays).kind, wanted.reference
@@ -124,6 +126,7 @@ def recommend(
     if out is not None:
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")
+    trying.write_page(found, files.named(traces), report)
     if as_json:
         show_json(found.to_json())
     else:
@@ -132,6 +135,14 @@ def recommend(
     if found.nothing_cheaper:
         raise typer.Exit(1)
     remark(FIRST_LOOK)
+
+
+def check_written(out: Path | None, report: Path | None) -> None:
+    """Refuse a bundle or a page that could not be written, before anything is trained."""
+    if out is not None:
+        files.check_bundle(out)
+    if report is not None:
+        files.check_file(report)
 
 
 def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:

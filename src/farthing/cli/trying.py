@@ -29,6 +29,8 @@ from farthing.reports.table import counted
 if TYPE_CHECKING:
     from farthing.budgets.ledger import Balance
     from farthing.models.prices import Price
+    from farthing.recommendation.losses import LossTable
+    from farthing.recommendation.record import Recommendation
     from farthing.runtime.tried import Tried
     from farthing.runtime.trying import Trying
 
@@ -175,6 +177,7 @@ def prove(
     seed: int,
     *,
     numbered: bool = False,
+    report: Path | None = None,
     as_json: bool = False,
 ) -> None:
     """Say what is saved at each loss with what a try bought, and write the bundle.
@@ -186,6 +189,7 @@ def prove(
         out: where the bundle goes; None: nowhere.
         seed: of the division and of every training.
         numbered: whether the bundle's name ends in the number of the proof.
+        report: where the page goes; None: nowhere.
         as_json: whether to print JSON.
     """
     from farthing.methods.base import Dataset
@@ -224,6 +228,7 @@ def prove(
     following = "Next: give --out FOLDER to keep the bundle."
     if folder is not None:
         following = _write(best.found, tried, folder)
+    write_page(best.found, path.name, report, table)
     if as_json:
         show_json({**table.to_json(), "recommended": best.found.to_json()})
         remark(following)
@@ -232,6 +237,18 @@ def prove(
         show(screen(best.found, path.name, None, None, following))
     if best.found.nothing_cheaper:
         raise typer.Exit(1)
+
+
+def write_page(
+    found: "Recommendation", source: str, path: Path | None, losses: "LossTable | None" = None
+) -> None:
+    """Write a recommendation as a page, where one is wanted."""
+    if path is None:
+        return
+    from farthing.reports import recommendation_page
+
+    recommendation_page.write(found, source, path, losses)
+    remark(f"report: {path}")
 
 
 def _write(found: Any, tried: "Tried", folder: Path) -> str:

@@ -117,7 +117,7 @@ class PolicyValue(msgspec.Struct, frozen=True, kw_only=True):
             accuracy = f"{self.measure} {signed(self.gained)} ({signed(low)} to {signed(high)})"
         if self.saved is None:
             return f"{self.reference} is free; {accuracy}."
-        sign, against = (-1, "Dearer than") if self.saved < 0 else (1, "Saved against")
+        sign, against = (-1, "More expensive than") if self.saved < 0 else (1, "Saved against")
         within = ""
         if self.saved_interval is not None:
             low, high = sorted(sign * end for end in self.saved_interval)

@@ -265,10 +265,10 @@ class Promise:
         """Whether the policy must be better than the reference, so that it may cost more."""
         return False
 
-    def exhausted(self, evidence: Any) -> bool:
-        """Return whether all points are proved, so that its share of delta may pass on."""
+    def proved(self, evidence: Any) -> BoolArray | None:
+        """Return which points are proved, [G]; where all are, its share of delta may pass on."""
         del evidence
-        return False
+        return None
 
     def testing(self, evidence: Any) -> SequenceTest:
         """Return how its points were tested, for who looks which grades to get next."""

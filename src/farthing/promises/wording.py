@@ -115,15 +115,13 @@ def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
     return f"{whom} do not prove at confidence {sure} that {claim}"
 
 
-def chosen(point: int, points: int, threshold: float | None = None) -> str:
-    """Name one of several operating points, by its threshold of confidence where it has one.
+def chosen(threshold: float | None = None) -> str:
+    """Name what was chosen, by its threshold of confidence where it has one.
 
-    >>> print(chosen(0, 3), chosen(0, 3, threshold=0.75), sep="; ")
-    operating point 1 of 3; a confidence of 0.75 or more
+    >>> print(chosen(), chosen(0.75), sep="; ")
+    the policy; a confidence of 0.75 or more
     """
-    if threshold is not None:
-        return f"a confidence of {threshold:.3g} or more"
-    return f"operating point {point + 1} of {points}"
+    return "the policy" if threshold is None else f"a confidence of {threshold:.3g} or more"
 
 
 def candidate(name: str, number: int) -> str:

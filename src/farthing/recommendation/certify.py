@@ -29,7 +29,7 @@ from farthing.promises.certificate import AskedOf, Certificate
 from farthing.promises.chains import Chain, prove_all
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
-from farthing.recommendation.prove import counted, prove
+from farthing.recommendation.prove import Tested, counted, prove
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
 from farthing.recommendation.splits import as_played
@@ -83,6 +83,18 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class PointOutcomes:
+    """What the points of a policy came to on the questions that tested them."""
+
+    cost_nano: IntArray
+    """[n, G] nano-dollars, points from the cheapest to the most expensive."""
+    right: BoolArray
+    """[n, G] whether the answer is as the grade asks."""
+    proved: BoolArray | None
+    """[G] whether the promise is proved of the point; None: this kind of promise does not say."""
+
+
+@dataclass(frozen=True)
 class Proved:
     """What came of a proof."""
 
@@ -96,11 +108,14 @@ class Proved:
     """Whether the reference answers, since nothing cheaper is proved."""
     left: str = ""
     """Why nothing answers: nothing is proved, and no reference could answer instead."""
-    exhausted: bool = False
-    """Whether all points of the policy are proved."""
-    points: tuple[IntArray, BoolArray] | None = None
-    """[n, G] what its points cost, in nano-dollars, and which are as the grade asks; None: no
-    points were tested."""
+    points: PointOutcomes | None = None
+    """None: no points were tested."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all points of the policy are proved."""
+        proved = None if self.points is None else self.points.proved
+        return self.certificate.promises and proved is not None and bool(proved.all())
 
     def among(self, chains: Sequence[Chain]) -> Self:
         """Return it with the candidates that were proved side by side, if there are several."""
@@ -252,10 +267,15 @@ def prove_bundle(contender: Contender) -> Proved:
     )
     kept = structs.replace(kept, value=value_on(kept, proving))
     evidence = found.tested and found.tested.evidence
-    exhausted = certificate.promises and evidence is not None and asked.exhausted(evidence)
     outlook = _outlook(certificate, evidence)
-    points = found.tested.points if found.tested else None
-    return Proved(kept, certificate, outlook, exhausted=exhausted, points=points)
+    return Proved(kept, certificate, outlook, points=_outcomes(asked, found.tested))
+
+
+def _outcomes(asked: Promise, tested: Tested | None) -> PointOutcomes | None:
+    """Return what the points that were tested came to; None: there were none."""
+    if tested is None or tested.points is None:
+        return None
+    return PointOutcomes(*tested.points, asked.proved(tested.evidence))
 
 
 def _outlook(certificate: Certificate, evidence: object) -> str:

@@ -38,6 +38,7 @@ from farthing.recommendation.savings import (
     paid_most,
 )
 from farthing.recommendation.splits import FourWaySplit, complete_questions
+from farthing.recommendation.tradeoff import tradeoffs
 from farthing.recommendation.trial import Trial, select
 from farthing.recommendation.warnings import unlike
 from farthing.traces.arrays import TraceArrays
@@ -94,7 +95,8 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         _confirm(plans[0], played.traces)
     selections = [select(plan, deadline_s, progress or Silent()) for plan in plans]
     proved = [(one, *pair) for one in selections for pair in one.contenders()]
-    place, proofs, notes = prove_cheapest([contender for _, _, contender in proved])
+    contenders = [contender for _, _, contender in proved]
+    place, proofs, notes = prove_cheapest(contenders)
     proof = proofs[place]
     if proof.left:
         raise UnprovedError(f"{proof.certificate.sentence()} {proof.left.capitalize()}.")
@@ -116,6 +118,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         guessed=plan.guessed,
         sizes=plan.sizes(),
         held_out=plan.holds_out,
+        tradeoffs=tradeoffs(zip(contenders, proofs, strict=True), contenders[place]),
         curve=selection.curve,
         outlook=outlook,
         notes=(
@@ -132,7 +135,7 @@ def _errors(plan: Plan, proofs: Sequence[Proved], recorded: TraceArrays) -> floa
     """Return how far off figures may be of whichever point these questions chose (`off_by`)."""
     right, paid = beside(plan.asked, recorded)
     tested = [proof.points for proof in proofs if proof.points is not None]
-    points = [each for each in tested if len(each[0]) == len(right)]  # of other sets: other ones
+    points = [(each.cost_nano, each.right) for each in tested if len(each.right) == len(right)]
     return off_by(points, (paid, right), np.random.default_rng(plan.seed))
 
 

@@ -7,6 +7,7 @@ from farthing.bundle.base import Bundle
 from farthing.process.value import AnswerFigures
 from farthing.promises.certificate import Certificate
 from farthing.recommendation.evaluate import BundleEvaluation
+from farthing.recommendation.tradeoff import Tradeoff
 from farthing.recommendation.trial import Trial
 
 
@@ -35,6 +36,8 @@ class Recommendation:
     """Whether the figures are of questions that did nothing else."""
     notes: tuple[str, ...]
     """What to doubt."""
+    tradeoffs: tuple[Tradeoff, ...] = ()
+    """What each point that was tested saves and loses, on the questions that prove."""
     curve: tuple[tuple[int, float], ...] = ()
     """What training on more questions brought: how many, and the least cost a question that was
     expected then, in dollars."""
@@ -93,6 +96,7 @@ class Recommendation:
                 }
                 for one in self.trials
             ],
+            "tested": [each.to_json() for each in self.tradeoffs],
             "training": [{"questions": n, "cost_usd": cost} for n, cost in self.curve],
             "skipped": dict(self.skipped),
             "questions": self.sizes,

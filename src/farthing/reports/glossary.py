@@ -165,7 +165,7 @@ def _of_promise(comparison: Comparison, promise: Promise) -> tuple[Column, ...]:
         Column(KEPT, "Kept", "Kept", hundredths, "share of the splits in which it was as promised"),
         Column(
             FELL_BACK,
-            "Fell back",
+            "Not proved",
             "Back",
             hundredths,
             "share of the splits in which nothing was proved, so that the reference answered and "

@@ -2,22 +2,20 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from farthing import __version__
 from farthing.comparison.results import results_json
 from farthing.errors import MissingExtraError
 from farthing.promises.texts import decimal
 from farthing.recommendation.base import Comparison
-from farthing.reports import payer, promises, summary, tables
+from farthing.reports import payer, promises, saved, summary, tables
 from farthing.reports.base import Grid, alphas, cheapest_promised, promised, rows_at, write_all
 from farthing.reports.glossary import columns, explained
 from farthing.reports.promises import goal_of
+from farthing.reports.rendering import render
 from farthing.reports.style import looks
 
 if TYPE_CHECKING:
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
 class Drawings:
     """The plots of one alpha as inline SVG, each empty where there is nothing to draw."""
 
+    saved: str = ""
+    """What is saved against what is lost; empty where no reference is known."""
     frontier: str = ""
     boxes: str = ""
     training: str = ""
@@ -42,6 +42,8 @@ class AlphaSection:
     anchor: str
     offer: payer.Offer
     """What the first screen says."""
+    reading: str
+    """How to read its figure."""
     sets: bool
     """Whether a set of answers is promised, rather than a single one."""
     what: str
@@ -70,20 +72,16 @@ def html(comparison: Comparison) -> str:
 
     Every name that comes from traces is escaped; the plots escape theirs themselves.
     """
-    room = files("farthing.reports")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    page = environment.from_string(room.joinpath("page.html").read_text(encoding="utf-8"))
-    return page.render(
+    return render(
+        "page.html",
+        comparison.source,
         comparison=comparison,
-        style=Markup(room.joinpath("page.css").read_text(encoding="utf-8")),  # noqa: S704 - ours
-        version=__version__,
         sections=[_section(comparison, alpha) for alpha in alphas(comparison)],
         setting=summary.setting(comparison),
         doubts=summary.doubts(comparison),
         words=explained(comparison),
         columns=columns(comparison),
         no_certificate=promises.NO_CERTIFICATE,
-        not_alone=payer.NOT_ALONE,
         colours={
             name: look[0] for name, look in looks(row.policy for row in comparison.rows).items()
         },
@@ -93,9 +91,11 @@ def html(comparison: Comparison) -> str:
 def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
     shown = decimal(alpha)
     goal = goal_of(comparison, alpha)
+    beside = saved.of_comparison(comparison, alpha)
     return AlphaSection(
         anchor=f"alpha-{shown}",
         offer=payer.offer(comparison, alpha),
+        reading=beside.sentence() if beside else "",
         sets=comparison.promise is None,
         what=goal.name,
         promise=summary.promise(comparison, alpha),
@@ -105,13 +105,15 @@ def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
         and bool(promised(comparison, alpha))
         and not cheapest_promised(comparison, alpha),
         grids=tuple(tables.written_grids(comparison, alpha)),
-        drawings=_drawings(comparison, alpha),
+        drawings=_drawings(comparison, alpha, beside),
     )
 
 
-def _drawings(comparison: Comparison, alpha: Fraction) -> Drawings:
+def _drawings(
+    comparison: Comparison, alpha: Fraction, beside: saved.SavedAgainstLost | None
+) -> Drawings:
     try:
-        from farthing.reports import plots  # noqa: PLC0415 - an extra, as is the next
+        from farthing.reports import plots, saved_figure  # noqa: PLC0415 - an extra, as is the next
         from farthing.reports.training import TrainingCurves, training  # noqa: PLC0415
     except MissingExtraError as error:
         return Drawings(missing=str(error))
@@ -129,6 +131,7 @@ def _drawings(comparison: Comparison, alpha: Fraction) -> Drawings:
         name = goal_of(comparison, alpha).name.lower()
         frontier = inline(plots.frontier(comparison, alpha), f"Cost and {name}")
     return Drawings(
+        saved=inline(saved_figure.figure(beside), "Saved and lost") if beside else "",
         frontier=frontier,
         boxes=inline(plots.boxes(comparison, alpha), "Spread over splits"),
         training=inline(trained, "Training curves") if trained else "",

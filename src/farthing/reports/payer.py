@@ -8,6 +8,7 @@ from math import isnan
 from farthing.promises import wording
 from farthing.promises.texts import signed
 from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
+from farthing.recommendation.record import Recommendation
 from farthing.reports import promises, summary
 from farthing.reports.base import best, mean_of, thousand
 from farthing.reports.promises import goal_of
@@ -66,6 +67,42 @@ def offer(comparison: Comparison, alpha: Fraction) -> Offer:
         sure=promises.how_sure(comparison, row),
         until=wording.ends(None),
         finding=summary.sentence(comparison, alpha),
+    )
+
+
+def recommended(found: Recommendation, title: str) -> Offer:
+    """Return what the first screen says of a recommendation."""
+    value, certificate = found.found.value, found.certificate
+    theirs = found.models.get(found.reference or "")
+    today = None
+    if theirs is not None:
+        today = _paid(f"{found.reference} alone", theirs.cost_usd, theirs.accuracy)
+    tomorrow = None
+    if not found.nothing_cheaper:
+        tomorrow = _paid(found.name, value.yours.cost_usd, value.yours.accuracy)
+    saved, within = "–", f"the models were {NOT_ALONE}"
+    if found.nothing_cheaper:
+        saved, within = promises.in_percent(0), "nothing cheaper is proved"
+    elif value.saved is not None:
+        saved, within = promises.in_percent(value.saved), ""
+        if value.saved_interval is not None:
+            within = _within(value.saved_interval, promises.in_percent)
+    gained = ""
+    if value.gained is not None and value.gained_interval is not None and tomorrow:
+        gained = (
+            f"{found.measure} {signed(value.gained)} ({_within(value.gained_interval, signed)})"
+        )
+    return Offer(
+        title=title,
+        today=today,
+        tomorrow=tomorrow,
+        saved=saved,
+        saved_within=within,
+        gained=gained,
+        promise=certificate.plain_language() if certificate else "Nothing is promised.",
+        sure=found.found.judged.sentence() if found.found.judged else "",
+        until=certificate.invalid_when if certificate else (),
+        finding=f"{found.reference} answers every question, as today.",
     )
 
 

@@ -36,15 +36,10 @@ def screen(
     `out` is where the bundle is; None: it was not written. `following` is the next command, where
     it is known.
     """
-    advice = f"use {found.name}"
-    if found.nothing_cheaper:
-        advice = f"keep asking {found.reference}; nothing cheaper is proved"
-    if found.found.value.instead is not None and not found.found.value.one_answer:
-        advice = f"use {found.found.value.instead} alone; nothing learned here does better"
     return Group(
-        Text(f"{source}: {advice}", style="bold", overflow="fold"),
+        Text(f"{source}: {advice(found)}", style="bold", overflow="fold"),
         Text(""),
-        _models(found),
+        models(found),
         Text(""),
         *(Text(line) for line in _lines(found)),
         *(Text(line) for line in _of_traffic(found, traffic)),
@@ -53,7 +48,17 @@ def screen(
     )
 
 
-def _models(found: Recommendation) -> Table:
+def advice(found: Recommendation) -> str:
+    """Say what to do, in a few words."""
+    if found.found.value.instead is not None and not found.found.value.one_answer:
+        return f"use {found.found.value.instead} alone; nothing learned here does better"
+    if found.nothing_cheaper:
+        return f"keep asking {found.reference}; nothing cheaper is proved"
+    return f"use {found.name}"
+
+
+def models(found: Recommendation) -> Table:
+    """Return what a question costs with what is recommended, and with each model alone."""
     proved = found.certificate is not None and found.certificate.promises
     label = f"{found.name}, proved" if proved else found.name
     lines = [_row(label, found.found.value.yours)]
@@ -90,34 +95,55 @@ def _lines(found: Recommendation) -> Iterator[str]:
         yield f"In plain words: {certificate.plain_language()}"
     if judged is not None:
         yield judged.sentence()
-    yield _who_did_what(found)
-    if len(found.curve) > 1:
-        bought = ", ".join(f"${significant(cost)} with {n:,}" for n, cost in found.curve)
-        yield f"Expected cost of a question, by how many train: {bought}; the last ones stay."
+    yield questions(found)
     tried = ", ".join(
         f"{trial.name} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
     )
     more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
-    unless = " (the reference's price where it is not expected to be)" if found.reference else ""
-    yield f"Tried, by what a question is expected to cost once it is proved{unless}: {tried}{more}."
-    beside = [f"{trial.name} {float(trial.share):.2g}" for trial in found.trials if trial.share]
-    if len(beside) > 1:
-        yield f"Proved side by side, at these shares of what may fail: {', '.join(beside)}."
-    if found.skipped:
-        yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
+    yield f"Tried, with the cost of a question that was expected: {tried}{more}."
+    yield from evidence(found)
     yield from (f"Note: {note.rstrip('.')}." for note in found.notes)
 
 
-def _who_did_what(found: Recommendation) -> str:
+def tried(found: Recommendation) -> Table:
+    """Return the methods that were tried, the cheapest expected first."""
+    headings = ("", "expected USD a question", f"expected {found.measure}", "share of the risk")
+    lines = [
+        (
+            trial.name,
+            significant(trial.expected_usd),
+            f"{trial.accuracy:.3f}",
+            f"{float(trial.share):.2g}" if trial.share else "not tested",
+        )
+        for trial in found.trials
+    ]
+    return Table.of(headings, lines)
+
+
+def evidence(found: Recommendation) -> Iterator[str]:
+    """Yield what trained, what was tested together, and what could not run."""
+    if found.reference:
+        yield f"An expected cost counts {found.reference}'s price where nothing would be proved."
+    if len(found.curve) > 1:
+        bought = ", ".join(f"${significant(cost)} with {n:,}" for n, cost in found.curve)
+        yield f"More training questions, and what a question then costs: {bought}."
+    beside = [f"{trial.name} {float(trial.share):.2g}" for trial in found.trials if trial.share]
+    if len(beside) > 1:
+        yield f"Tested together, each at its share of the risk of error: {', '.join(beside)}."
+    if found.skipped:
+        yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
+
+
+def questions(found: Recommendation) -> str:
     """Say how many questions trained, chose and proved, and which of them the figures are of."""
     n = found.sizes
     chose = f"{n['choose']:,} chose, " if n["choose"] else ""
     did = f"{n['train']:,} questions trained, {chose}{n['prove']:,} proved"
     if found.held_out:
-        return f"{did}; these figures are of {n['report']:,} others."
+        return f"{did}. The figures are of {n['report']:,} others."
     return (
-        f"{did}; these figures are of those that proved, and their intervals allow "
-        "for the choice among all points that were tested (by a bootstrap, so approximately)."
+        f"{did}. The figures are of those that proved; their intervals allow for the choice "
+        "(approximately, by a bootstrap)."
     )
 
 

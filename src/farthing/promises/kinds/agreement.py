@@ -33,7 +33,7 @@ from farthing.promises.payload import Reads, Watched
 from farthing.promises.statistics import clusters as clustered
 from farthing.promises.statistics.clusters import PerRequest, clustered_share
 from farthing.promises.statistics.expected_cost import Allowed, agreement_allows
-from farthing.promises.statistics.fixed_sequence import point_kappa
+from farthing.promises.statistics.fixed_sequence import point_kappa, proven
 from farthing.promises.statistics.power import Wrong
 from farthing.promises.texts import (
     DELTA,
@@ -188,11 +188,12 @@ class Agreement(BesideReference):
         levels = exact_level(self.epsilon), exact_level(self.delta) * self.share
         return agreement_allows(n, *map(float, levels))
 
-    def exhausted(self, evidence: Agreeing) -> bool:
-        """Return whether all points are proved."""
+    def proved(self, evidence: Agreeing) -> BoolArray:
+        """Return which points are proved."""
         levels = (exact_level(self.epsilon), exact_level(self.delta) * self.share)
         left = levels_left(evidence, *levels, self.judge)[1] or (levels[0], Fraction(0))
-        return bool((agreement_p_values(evidence, left[0]) <= float(left[1])).all())
+        values = agreement_p_values(evidence, left[0])
+        return proven(values[::-1], float(left[1]))[::-1]
 
     def goal(self) -> Goal:
         """Return how it is shown."""
@@ -247,14 +248,13 @@ class AgreementPromise(BesideReferencePayload, frozen=True, kw_only=True, tag="a
         level = exact_text(1 - self.epsilon)
         if self.point is None:
             claim = (
-                f"any cheaper operating point answers as {self.reference} would with probability "
+                f"anything cheaper answers as {self.reference} would with probability "
                 f"{level}, so {self.reference} answers, which is always valid."
             )
             return self._and_whose(wording.unproved(self.delta, of, claim))
-        chosen = wording.chosen(self.point, self.points)
         claim = (
-            f"the answer of {chosen} is the one that {self.reference} would have given, with "
-            f"probability at least {level}."
+            f"the answer of {wording.chosen()} is the one that {self.reference} would have given, "
+            f"with probability at least {level}."
         )
         said = wording.confident(self.delta, of, claim) + self.side_by_side()
         if self.per_request is not None:
@@ -360,8 +360,8 @@ def certify(
     >>> same = np.ones((60, 1), bool)
     >>> found = certify(Agreeing(same * 10, same, "gpt-4o"), 0.05, 0.1, fingerprint="")
     >>> print(found.sentence())
-    With confidence 0.9 in the draw of 60 questions, the answer of operating point 1 of 1 is the \
-one that gpt-4o would have given, with probability at least 0.95.
+    With confidence 0.9 in the draw of 60 questions, the answer of the policy is the one that \
+gpt-4o would have given, with probability at least 0.95.
     """
     levels = (exact_level(epsilon, "epsilon"), exact_level(delta, "delta") * agreeing.share)
     judge, left = levels_left(agreeing, *levels, share)

@@ -222,17 +222,16 @@ class BudgetPromise(Recorded, frozen=True, kw_only=True, tag="budget"):
         """Say what is promised."""
         usd = f"${usd_from_nano(self.budget_nano):.3g}"
         if self.point is None:
-            claim = f"any operating point costs less than {usd} a question, so none is chosen."
+            claim = f"any setting costs less than {usd} a question, so none is chosen."
             return wording.unproved(self.delta, of, claim)
-        chosen = wording.chosen(self.point, self.points)
-        claim = f"{chosen} costs less than {usd} a question in expectation."
+        claim = f"{wording.chosen()} costs less than {usd} a question in expectation."
         return wording.confident(self.delta, of, claim)
 
     def plain_language(self, of: Certificate) -> str:
         """Say what it means for a thousand questions."""
         del of
         if not self.promises:
-            return "No operating point is known to be cheap enough, so none is used."
+            return "No setting is known to be cheap enough, so none is used."
         usd = f"${usd_from_nano(1_000 * self.budget_nano):.3g}"
         return (
             f"A thousand questions cost less than {usd} on average, {wording.how_sure(self.delta)};"

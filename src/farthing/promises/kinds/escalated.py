@@ -104,7 +104,7 @@ class EscalatedPromise(Recorded, frozen=True, kw_only=True, tag="escalated"):
                 "answers everything."
             )
             return wording.unproved(self.delta, of, claim)
-        chosen = wording.chosen(self.point, self.points, self.threshold)
+        chosen = wording.chosen(self.threshold)
         half = exact_text((self.candidate_delta or self.delta) * HALF)
         claim = (
             f"an answer that is given by itself is right with probability at least {level}: "

@@ -151,10 +151,10 @@ class Parity(BesideReference):
         """Return how many losses prove parity on n questions, by the number of wins."""
         return parity_allows(n, float(self.margin), float(exact_level(self.delta) * self.share))
 
-    def exhausted(self, evidence: Paired) -> bool:
-        """Return whether all points are proved."""
+    def proved(self, evidence: Paired) -> BoolArray:
+        """Return which points are proved."""
         level = exact_level(self.delta, "delta") * self.share
-        return bool(parity_proved(evidence, self.epsilon, level).all())
+        return parity_proved(evidence, self.epsilon, level)
 
     def testing(self, evidence: Paired) -> SequenceTest:
         """Return how it was tested: from the dearest point down."""
@@ -235,11 +235,10 @@ class ParityPromise(BesideReferencePayload, frozen=True, kw_only=True, tag="pari
             then = (
                 "which is always valid" if self.epsilon >= 0 else "and that gain is not to be had"
             )
-            which = "any cheaper operating point" if self.epsilon >= 0 else "any operating point"
+            which = "anything cheaper" if self.epsilon >= 0 else "anything"
             claim = f"{which} is {self._near}, so {self._whose} answers, {then}."
             return wording.unproved(self.delta, of, claim)
-        chosen = wording.chosen(self.point, self.points)
-        claim = f"the accuracy of {chosen} is above {self._goal}."
+        claim = f"the accuracy of {wording.chosen()} is above {self._goal}."
         said = wording.confident(self.delta, of, claim) + self.side_by_side()
         if self.per_request is not None:
             said = f"{said} {self.per_request.sentence(of.requests)}"

@@ -263,11 +263,11 @@ class SelectivePromise(Recorded, frozen=True, kw_only=True, tag="selective"):
         level = exact_text(1 - self.alpha)
         if self.point is None:
             claim = (
-                f"answers of any operating point are right with probability {level}, so every "
+                f"answers at any confidence are right with probability {level}, so every "
                 "question is left unanswered or escalated."
             )
             return wording.unproved(self.delta, of, claim)
-        chosen = wording.chosen(self.point, self.points, self.threshold)
+        chosen = wording.chosen(self.threshold)
         claim = (
             f"an answer that is given is right with probability at least {level}: {chosen} answers "
             f"{self.answered} of them, and the rest is left unanswered or escalated."
