@@ -88,7 +88,8 @@ def recommend(
     Three methods that cover for one another are trained, and proved side by side on questions that
     trained nothing; the cheapest that is proved is taken. Where few questions prove, all methods
     that can win are tried, and the likeliest is proved. Exit code 1: nothing cheaper than the
-    reference is proved, and the bundle asks that one for every question. Of a log with one model's answers it says what is paid today, and the command that tries others.
+    reference is proved, and the bundle asks that one for every question. Of a log with one model's
+    answers it says what is paid today, and the command that tries others.
 
     Example: farthing recommend runs.jsonl.gz --reference gpt-4o --out bundle
     """
