@@ -13,7 +13,7 @@ from farthing.traces.base import Call, Trace
 from farthing.traces.files import form_of, read_records
 from farthing.traces.importers.chat import Messages
 from farthing.traces.importers.read import Supplied, check, read_foreign
-from farthing.traces.trace_kind import PROTOCOL_ROLES, Checker, is_reply
+from farthing.traces.trace_kind import Checker
 
 DIGEST = "sha256:"
 """What begins a text that a trace keeps as a digest alone."""
@@ -77,18 +77,6 @@ class RequestLog:
     def kinds(self) -> dict[str, Spent]:
         """What each kind of request cost, the most first."""
         return _most_first([(request.kind, request) for request in self.requests])
-
-    @property
-    def one_model_each(self) -> bool:
-        """Whether one model was asked each question, so that none can be held against another."""
-        traces = [request.trace for request in self.requests]
-        single = all(len({call.role for call in trace.calls}) == 1 for trace in traces)
-        plain = all(
-            call.round == 1 and call.role not in PROTOCOL_ROLES and not is_reply(call.role)
-            for trace in traces
-            for call in trace.calls
-        )
-        return single and plain
 
 
 def read_log(paths: Sequence[Path], prices: Mapping[str, Price] | None = None) -> RequestLog:
