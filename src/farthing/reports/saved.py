@@ -68,9 +68,7 @@ class SavedAgainstLost:
                 "red line; hollow ones were tested, and are not proved."
             )
             if self.stairs:
-                said += (
-                    " The black stairs: what is saved at each loss that is proved, all together."
-                )
+                said += " The black stairs: what is saved at each loss, all proved together."
             if self.held_out:
                 said += " Dots are of the questions that proved, models alone of those held out."
             return said
