@@ -250,7 +250,7 @@ def test_the_screen_says_how_many_questions_are_distinct(
     n = 392 if held else 490
     assert f"in the draw of {n} distinct questions" in shown
     others = "98 others" if held else "those that proved"
-    assert f"210 questions trained, {n} proved; these figures are of {others}" in shown
+    assert f"210 questions trained, {n} proved. The figures are of {others}" in shown
     certificate = bundles.load("r").certificate
     assert certificate is not None
     assert (certificate.n, certificate.requests) == (n, 3 * n)
