@@ -324,7 +324,7 @@ def test_the_screen_and_the_notes_say_how_many_are_distinct(found: Recommendatio
     assert said in shown
     assert "in the draw of 392 distinct questions" in shown
     assert "of 1,176 requests 392 ask distinct questions" in shown
-    assert "210 questions trained, 392 proved; these figures are of 98 others" in shown
+    assert "210 questions trained, 392 proved. The figures are of 98 others" in shown
     alike = recommend_quickly(pool(300))
     assert not any("distinct" in note for note in alike.notes)
     assert "distinct" not in drawn(screen(alike, "log", None))

@@ -14,8 +14,7 @@ from farthing.traces.eligibility import draw_weights
 class Tradeoff(msgspec.Struct, frozen=True, kw_only=True):
     """One setting of a method, on the questions that tested it.
 
-    >>> Tradeoff(method="micp", saved=0.6, lost=0.004, proved=True, chosen=False)
-    ...     .to_json()["saved"]
+    >>> Tradeoff(method="micp", saved=0.6, lost=0.004, proved=True, chosen=False).to_json()["saved"]
     0.6
     """
 
