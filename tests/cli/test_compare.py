@@ -207,7 +207,6 @@ def test_options_that_mean_nothing_to_a_promise_are_one_line(
     refused: Callable[..., str], runs: Path
 ) -> None:
     asked = ("compare", "--traces", runs, "--out", "report")
-    assert "needs --epsilon" in refused(*asked, "--promise", "parity")
     assert "only to selective or parity" in refused(*asked, "--epsilon", "0.1")
     assert "leave --delta out" in refused(*asked, "--delta", "0.1")
     parity = ("--promise", "parity", "--epsilon", "0.1", "--delta", "0.1")
