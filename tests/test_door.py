@@ -74,6 +74,7 @@ def test_the_threshold_is_that_of_the_held_out_questions(parts: list[ft.Traces])
     assert stricter == split.certify(critical, "0.1", fingerprint=fingerprint(held_out.arrays))
 
 
+@pytest.mark.slow
 def test_operating_points_come_from_the_training_questions(parts: list[ft.Traces]) -> None:
     train, held_out, _ = parts
     trained = ft.fit("stopping", train)

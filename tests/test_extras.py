@@ -21,6 +21,7 @@ def test_unmarked(): ...
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status", "outcome"),
     [

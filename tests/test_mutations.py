@@ -1141,6 +1141,7 @@ def named_tests(mutation: Mutation) -> str:
 
 def run(tests: set[str], source: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-qx", "--noconftest", "-p", "no:cacheprovider"]
+    command += ["-m", "slow or not slow"]
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [*command, *sorted(tests)],

@@ -185,6 +185,7 @@ def farthing(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_has_its_options(package: Path) -> None:
     lines = "\n".join(json.dumps(each) for each in recorded(400))
     (package / "runs.jsonl").write_text(lines + "\n")

@@ -180,6 +180,7 @@ def pool(questions: int) -> list[Trace]:
     return found
 
 
+@pytest.mark.slow
 def test_it_is_listed_compared_bundled_and_asked(farthing: Any, tmp_path: Path) -> None:
     write_traces(tmp_path / "pool.jsonl", pool(120))
     cards = {card["name"]: card for card in json.loads(farthing("methods", "--json"))}
@@ -198,6 +199,7 @@ def test_it_is_listed_compared_bundled_and_asked(farthing: Any, tmp_path: Path) 
     )
 
 
+@pytest.mark.slow
 def test_its_live_answers_look_at_what_is_left(
     farthing: Any, installed: Path, tmp_path: Path
 ) -> None:

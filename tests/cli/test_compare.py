@@ -16,6 +16,7 @@ Farthing = Callable[..., Any]
 QUICK = ("--policies", "random,fixed,stopping", "--splits", "5", "--out", "report")
 
 
+@pytest.mark.slow
 def test_a_comparison_of_recorded_traces(farthing: Farthing, runs: Path) -> None:
     done = farthing(
         "compare", "--traces", runs, "--alpha", "0.1", "--alpha", "0.2", "--alpha", "0.10", *QUICK
@@ -33,6 +34,7 @@ def test_a_comparison_of_recorded_traces(farthing: Farthing, runs: Path) -> None
     assert Path("report/table.md").exists()
 
 
+@pytest.mark.slow
 def test_sizes_seeds_and_promise_reach_the_comparison(farthing: Farthing) -> None:
     sizes = (
         "--train",
@@ -85,6 +87,7 @@ def test_a_pool_of_models_can_be_compared(farthing: Farthing, pool: Path) -> Non
     assert "cheapest first" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "says"), [("train", "rows were not trained"), ("evaluate", "1 of 5 splits")]
 )
@@ -103,6 +106,7 @@ def test_an_interrupted_comparison_reports_what_it_has(
     assert "interrupted" in done.err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_the_generated_demo_ends_with_what_to_do_next(
     farthing: Farthing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +218,7 @@ def test_options_that_mean_nothing_to_a_promise_are_one_line(
     assert "has no alpha" in refused(*asked, *parity, "--alpha", "0.1", "--alpha", "0.2")
 
 
+@pytest.mark.slow
 def test_a_pool_is_bought_model_by_model(farthing: Farthing, pool: Path) -> None:
     for space in ("pool", "calls", "rounds"):
         done = farthing("compare", "--traces", pool, "--action-space", space, *WHO)

@@ -3,25 +3,22 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 FARTHING = Path(sys.executable).with_name("farthing")
 
 
-def offered(line: str, shell: str = "bash") -> list[str]:
-    """Return what a shell would offer after what was typed."""
-    environment = os.environ | {
-        "_FARTHING_COMPLETE": f"complete_{shell}",
+def typed(line: str) -> dict[str, str]:
+    """Return what a shell says of a line when the Tab key is pressed at its end."""
+    return {
+        "_FARTHING_COMPLETE": "complete_bash",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split(" ")) - 1),
     }
-    done = subprocess.run(
-        [str(FARTHING)], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -40,15 +37,29 @@ def offered(line: str, shell: str = "bash") -> list[str]:
         ("farthing traces import a.csv --task gsm", {"gsm8k"}),
     ],
 )
-def test_names_that_begin_so_are_offered(line: str, names: set[str]) -> None:
-    found = offered(line)
-    typed = line.rpartition(" ")[2]
+def test_names_that_begin_so_are_offered(
+    farthing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, line: str, names: set[str]
+) -> None:
+    for name, value in typed(line).items():
+        monkeypatch.setenv(name, value)
+    done = farthing()
+    found = done.out.split()
+    assert (done.code, done.err) == (0, "")
     assert names <= set(found)
-    assert all(name.startswith(typed) for name in found)
+    assert all(name.startswith(line.rpartition(" ")[2]) for name in found)
 
 
 def test_every_method_is_offered() -> None:
-    assert {"ccpo", "uala", "always", "random"} <= set(offered("farthing train --policy "))
+    """In a process of its own, as a shell asks."""
+    done = subprocess.run(
+        [str(FARTHING)],
+        env=os.environ | typed("farthing train --policy "),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert {"ccpo", "uala", "always", "random"} <= set(done.stdout.split())
 
 
 def test_the_script_for_a_shell_is_shown() -> None:

@@ -104,6 +104,7 @@ def test_without_a_command_the_help_is_all_that_is_said(farthing: Callable[..., 
     assert "certify" in done.out
 
 
+@pytest.mark.slow
 def test_a_mode_is_certified_in_a_sentence_about_money_and_as_json(
     farthing: Callable[..., Any], pool_file: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_an_expert_that_is_not_there_certifies_nothing(
     assert "unknown expert 'nobody'" in refused(*few, "--reference", "nobody")
 
 
+@pytest.mark.slow
 def test_a_controller_is_taught_and_its_adapter_trained(
     farthing: Callable[..., Any], refused: Callable[..., str], pool_file: Path
 ) -> None:
@@ -272,6 +274,7 @@ def test_a_question_that_the_controller_cannot_read_is_refused(
     assert "a?' has others, such as" in told
 
 
+@pytest.mark.slow
 def test_it_is_said_what_a_hard_budget_was_and_that_questions_were_fewer(
     farthing: Callable[..., Any], pool_file: Path
 ) -> None:
@@ -288,6 +291,7 @@ def test_it_is_said_what_a_hard_budget_was_and_that_questions_were_fewer(
     assert "They are not held to $0.500 a question" in " ".join(done.out.split())
 
 
+@pytest.mark.slow
 def test_a_trained_controller_finds_its_pool_from_anywhere(
     farthing: Callable[..., Any], pool_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,6 +154,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_is_said_to_be_saved_where_no_cost_is_known(
     farthing: Farthing, refused: Refused
 ) -> None:

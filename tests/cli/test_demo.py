@@ -31,6 +31,7 @@ def test_questions_keep_their_part_and_more_begin_with_the_same(tmp_path: Path) 
         assert question.gold == (solve(question.text),)
 
 
+@pytest.mark.slow
 def test_the_demo_collects_proves_answers_and_goes_on(
     farthing: Farthing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,6 +154,7 @@ def test_a_days_traffic_becomes_a_recommendation(farthing: Farthing, day: str) -
     assert json.loads(done.out)["reference"]["name"] == "large"
 
 
+@pytest.mark.slow
 def test_the_same_commands_do_the_next_day(farthing: Farthing, tmp_path: Path) -> None:
     """A day that proves nothing, then one that does: into the same store, into the same bundle."""
     where = str(tmp_path / "share.db")
@@ -217,6 +218,7 @@ def test_export_says_why_nothing_fits(farthing: Farthing, refused: Refused) -> N
     assert said in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_what_was_not_tried_proves_nothing(farthing: Farthing, tmp_path: Path) -> None:
     """A model that agrees half the time, and was tried on a tenth: the rest is no agreement."""
     where = str(tmp_path / "share.db")

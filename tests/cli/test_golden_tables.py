@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from farthing.traces.base import Call, CallError, Trace
 from farthing.traces.importers.gather import short_hash
@@ -69,6 +70,7 @@ def test_a_row_of_routerbench(imported: Import) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_row_of_a_table(imported: Import) -> None:
     """Every column that a table may have, as people head them in a spreadsheet."""
     row = {

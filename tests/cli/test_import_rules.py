@@ -62,6 +62,7 @@ def asked(*, why: str = "", probability: object = "") -> str:
     return "\n".join(rows) + "\n"
 
 
+@pytest.mark.slow
 def test_a_table_says_why_calls_are_missing(farthing: Farthing, refused: Refused) -> None:
     """What a lot decided is by chance; what an earlier reply decided proves nothing of the rest."""
     agreement = ("--promise", "agreement", "--epsilon", 0.5, "--delta", 0.2, "--reference", "large")

@@ -239,6 +239,7 @@ def test_a_column_that_is_not_read_names_what_it_could_be(farthing: Farthing) ->
     assert " cost," not in said.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_every_command_reads_another_tools_file(farthing: Farthing, refused: Refused) -> None:
     """Training, calibrating, evaluating, comparing and grading go by a table as it is."""
     Path("calls.csv").write_text(table(90))

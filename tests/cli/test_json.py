@@ -91,6 +91,7 @@ def test_a_pool_is_measured_beside_its_models(farthing: Farthing, pool: Path) ->
     assert found["value"]["theirs"] == figures
 
 
+@pytest.mark.slow
 def test_a_check_says_whether_the_certificate_applies(farthing: Farthing, runs: Path) -> None:
     sizes = ("--train", 60, "--calibrate", 130, "--test", 10)
     common = ("--bundle", "b", "--traces", runs, *sizes)

@@ -62,6 +62,7 @@ def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
     assert max(map(len, measured.out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_without_a_name_the_training_questions_choose(farthing: Farthing, tmp_path: Path) -> None:
     traces = write(tmp_path / "pool.jsonl", made_up(300))
     for named in ([], ["--policy", "auto"]):
@@ -166,6 +167,7 @@ def test_a_feature_is_asked_for_by_name(farthing: Farthing, pool: Path) -> None:
     assert "did you mean 'depth'" in farthing(*compare, "stopping", "--feature", "dept").err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_same_seed_gives_the_same_bytes(farthing: Farthing, runs: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):

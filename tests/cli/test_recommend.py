@@ -68,6 +68,7 @@ def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     assert kept.certificate.sentence() in " ".join(done.out.split())
 
 
+@pytest.mark.slow
 def test_where_none_is_held_out_the_screen_says_of_whom_the_figures_are(
     farthing: Farthing, traces: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_more_are_not_held_out_than_there_are(refused: Refused, traces: Path) ->
     assert "--holdout" in refused(*start, "-1")
 
 
+@pytest.mark.slow
 def test_json_is_all_of_stdout(traces: Path, tmp_path: Path) -> None:
     """In a process of its own, with a bundle that is written meanwhile."""
     script = str(Path(sys.executable).with_name("farthing"))
@@ -180,6 +182,7 @@ def test_what_nobody_graded_agrees_and_rounds_are_covered(
     assert said["reference"] is None
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_refused_in_a_line(
     farthing: Farthing, refused: Refused, traces: Path, tmp_path: Path
 ) -> None:
@@ -204,6 +207,7 @@ def test_what_is_wrong_is_refused_in_a_line(
     assert "no folder that can be written to" in refused(*start, "--out", "file/b")
 
 
+@pytest.mark.slow
 def test_where_nobody_could_answer_instead_it_ends_in_exit_code_1(
     farthing: Farthing, tmp_path: Path
 ) -> None:
@@ -239,6 +243,7 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per", [(), ("--per", "question"), ("--per", "request")])
 def test_the_screen_says_how_many_questions_are_distinct(
     farthing: Farthing, repeated: Path, per: tuple[str, ...]

@@ -70,6 +70,7 @@ def said(done: Any) -> Any:
     return json.loads(done.out)
 
 
+@pytest.mark.slow
 def test_the_policy_the_promise_and_the_level_stay_and_the_former_bundle_is_kept(
     farthing: Farthing, bundle: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_the_policy_the_promise_and_the_level_stay_and_the_former_bundle_is_kept
     assert "audits since" in known["changes"][-1]["why"]
 
 
+@pytest.mark.slow
 def test_only_audits_of_the_period_calibrate(
     farthing: Farthing, bundle: Path, tmp_path: Path
 ) -> None:
@@ -218,6 +220,7 @@ def test_questions_that_trained_or_chose_the_policy_prove_nothing(
     assert not versions_of(bundle).exists()
 
 
+@pytest.mark.slow
 def test_unequal_probabilities_are_said_and_thinned(farthing: Farthing, bundle: Path) -> None:
     begin = soon()
     write(DATABASE, [*live(2_000, begin), *live(300, begin, audit=1.0, name="more", seed=4)])

@@ -142,6 +142,7 @@ def test_it_makes_other_traces_only_where_it_is_more_than_one(tmp_path: Path) ->
 # what is refused
 
 
+@pytest.mark.slow
 def test_a_promise_per_request_of_folded_requests_is_refused(
     farthing: Callable[..., Any], tmp_path: Path
 ) -> None:

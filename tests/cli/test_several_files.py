@@ -52,6 +52,7 @@ def as_one(farthing: Farthing) -> None:
     assert farthing("traces", "export", "--store", "a.db", "--out", "joined.jsonl").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("logs")
 @pytest.mark.parametrize(
     "command", COMMANDS, ids=[" ".join(map(str, command[:2])) for command in COMMANDS]

@@ -11,6 +11,7 @@ Refused = Callable[..., str]
 FEW = ("--train", "20", "--test", "60", "--lambda", "0.3")
 
 
+@pytest.mark.slow
 def test_a_table_with_both_boundaries_and_the_optimum(farthing: Farthing) -> None:
     done = farthing("study", "steps", "--budget", "0.003", *FEW)
     assert done.code == 0
@@ -20,6 +21,7 @@ def test_a_table_with_both_boundaries_and_the_optimum(farthing: Farthing) -> Non
         assert said in done.out
 
 
+@pytest.mark.slow
 def test_json_says_what_was_spent_and_that_no_budget_was_exceeded(farthing: Farthing) -> None:
     found = json.loads(farthing("study", "steps", "--budget", "0.003", *FEW, "--json").out)
     rows = {row["policy"]: row for row in found["rows"]}

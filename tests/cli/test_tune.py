@@ -19,6 +19,7 @@ QUICK = ("--policy", "lookahead", "--try", "trees=2,3", "--try", "iterations=1")
 SMALL = ("--folds", 2, "--splits", 3, "--alpha", "0.05", "--workers", 1, "--out", "swept")
 
 
+@pytest.mark.slow
 def test_a_sweep_prints_a_table_and_keeps_everything(farthing: Farthing, runs: Path) -> None:
     done = farthing("study", "sweep", "--traces", runs, *QUICK, *SMALL)
     assert done.code == 0, done
@@ -50,6 +51,7 @@ def test_a_sweep_prints_a_table_and_keeps_everything(farthing: Farthing, runs: P
     assert Path("swept/results.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_says_what_it_has_and_goes_on(
     farthing: Farthing, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_calibrate_takes_whom_most_was_paid_for_in_training(farthing: Farthing, 
     assert certified().promise.reference == ("small" if part == "train" else "large")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_recommend_takes_whom_most_was_paid_for_in_training(farthing: Farthing, part: str) -> None:
     """No question is left that takes no part, and those that prove and measure must not say it."""

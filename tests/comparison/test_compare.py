@@ -120,6 +120,7 @@ def test_the_first_split_is_the_fixed_one(small: Dataset) -> None:
     assert row_of(found, "fixed-4").per_split["total_cost_usd"] == [pytest.approx(int(paid) / 1e9)]
 
 
+@pytest.mark.slow
 def test_promises_are_kept_over_the_splits(large: Dataset) -> None:
     """Scores without ties miss floor(alpha (n + 1)) / (n + 1) on average, exactly."""
     alphas = (Fraction(1, 20), ALPHA)
@@ -143,11 +144,13 @@ def test_a_promise_about_the_solvable_is_kept_among_them(large: Dataset) -> None
     assert any("solvable" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(small: Dataset) -> None:
     plan = Plan((ALPHA, Fraction(1, 5)), QUICK, splits=3, seeds=2, workers=1)
     assert compare(small, plan) == compare(small, replace(plan, workers=2))
 
 
+@pytest.mark.slow
 def test_seeds_follow_one_another_and_splits_are_shared(small: Dataset) -> None:
     plan = Plan((ALPHA,), ("stopping", "fixed-1", "random"), splits=3, workers=1)
     both = compare(small, replace(plan, seeds=2))
@@ -164,6 +167,7 @@ def test_seeds_follow_one_another_and_splits_are_shared(small: Dataset) -> None:
     assert drawn[:3] != drawn[3:]
 
 
+@pytest.mark.slow
 def test_who_takes_part_changes_nothing_for_the_others(small: Dataset) -> None:
     alone = compare(small, Plan((ALPHA,), ("random",), splits=3))
     together = compare(small, Plan((ALPHA,), QUICK, splits=3, workers=1))
@@ -241,6 +245,7 @@ def test_traces_that_are_not_the_generators_have_no_optimum(small: Dataset) -> N
     assert "no uncertainty recorded" in row_of(found, "uala").note
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not POOL.exists(), reason="needs ../shared/data, which is not there")
 def test_a_pool_is_played_as_a_cascade() -> None:
     found = compare(

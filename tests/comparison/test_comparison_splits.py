@@ -106,6 +106,7 @@ def test_where_parity_is_not_proved_the_reference_answers_and_is_paid() -> None:
     assert ranked(found.rows, Parity("large")) == []  # nobody cheaper is proved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Parity, Agreement])
 def test_an_unnamed_reference_is_whom_most_is_paid_for_in_training_and_a_note_says_so(
     kind: type[Parity | Agreement],
@@ -214,6 +215,7 @@ def test_levels_of_a_selective_promise_are_those_of_the_alphas() -> None:
     assert loose == 1.0
 
 
+@pytest.mark.slow
 def test_coverage_is_what_a_comparison_promises_anyway(small: Dataset) -> None:
     plan = Plan((ALPHA,), ("fixed-1", "stopping"), splits=3, workers=1)
     assert compare(small, replace(plan, promise=Coverage(0.9))) == compare(small, plan)
@@ -242,6 +244,7 @@ def apart(large: Dataset) -> Dataset:
     return Dataset("apart", alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: type(asked).__name__)
 def test_a_point_is_chosen_as_calibrate_chooses_it(apart: Dataset, asked: Promise) -> None:
     """On the same parts the comparison proves what `calibrate` does, or nothing where it does."""

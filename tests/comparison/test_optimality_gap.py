@@ -70,6 +70,7 @@ def test_the_known_optimum_breaks_ties_by_a_lot_of_each_question(small: Dataset)
     assert (other != drawn)[plain > 0].all()
 
 
+@pytest.mark.slow
 def test_every_row_is_held_against_the_optimum_at_its_own_coverage(small: Dataset) -> None:
     """Against the frontier of the enumerated optimum, on other questions, by plain means."""
     found = compare(small, Plan((ALPHA,), QUICK, splits=2, workers=1))

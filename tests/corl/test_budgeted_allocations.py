@@ -115,6 +115,7 @@ def test_duet_has_the_least_variance_of_all_that_cost_the_same() -> None:
         np.testing.assert_allclose(found, other.x, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_duet_prefers_short_and_open_ones_and_never_exceeds_the_tokens() -> None:
     rng = np.random.default_rng(4)
     for _ in range(1_000):

@@ -250,6 +250,7 @@ def test_an_unknown_pool_and_absent_weights_are_refused(tmp_path: Path) -> None:
         built_in("two").speaking(tmp_path).weights()
 
 
+@pytest.mark.slow
 def test_a_live_answer_costs_what_its_steps_cost(pool_file: Path) -> None:
     found = ask(read_pool(pool_file), "b=a+1;a=2;b?", "high", budget_nano=CENT)
     spent = sum(round((call.cost_usd or 0) * 1e9) for call in found.done.trace.calls)

@@ -34,6 +34,7 @@ PLAN = TrainingPlan(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("advantage", ["gae", "group"])
 def test_a_training_goes_on_after_a_kill_as_if_there_was_none(
     pool_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advantage: Any
@@ -99,6 +100,7 @@ def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path)
         folders.check_out(out)
 
 
+@pytest.mark.slow
 def test_a_controller_is_evaluated_under_the_hooks_that_it_learned_under(
     pool_file: Path, tmp_path: Path
 ) -> None:

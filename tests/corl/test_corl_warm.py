@@ -140,6 +140,7 @@ def test_in_the_compact_style_a_conversation_is_a_line_a_message(
     assert chat_layout(tokenizer, weights).before_reply == "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, 2])
 def test_it_goes_on_after_a_kill_as_if_there_was_none(
     pool_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: int
@@ -193,6 +194,7 @@ def sampled(opened: PoolSession) -> list[Any]:
     return [(s.text, s.ids, s.logprobs) for one in found for s in one.segments]
 
 
+@pytest.mark.slow
 def test_its_folder_holds_the_adapter_alone_and_plays_the_same_episodes(
     pool_file: Path, tmp_path: Path
 ) -> None:
@@ -216,6 +218,7 @@ def test_its_folder_holds_the_adapter_alone_and_plays_the_same_episodes(
     LocalSettings(model="writer", path=str(out)).open(PriceTable())
 
 
+@pytest.mark.slow
 def test_reinforcement_goes_on_from_an_adapter_and_writes_one(
     pool_file: Path, taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def cut_off(*given: Any) -> list[Episode]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("advantage", ["gae", "group"])
 @pytest.mark.parametrize("sampler", [rollouts, cut_off])
 def test_before_the_first_step_the_ratio_is_1(

@@ -64,13 +64,14 @@ def open_in_high(outcomes: Outcomes) -> FloatArray:
     ("settings", "rollouts_each", "changed"),
     [
         (QUICK, 1, {}),
-        (
-            replace(QUICK, advantage="group"),
-            2,
-            {"reward": ROUTER_R1},
-        ),
-        (QUICK, 3, {"reward": open_in_high, "allocation": uncertain}),
         (replace(QUICK, advantage="shrunk"), 3, {"reward": open_in_high, "allocation": DUET}),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                (replace(QUICK, advantage="group"), 2, {"reward": ROUTER_R1}),
+                (QUICK, 3, {"reward": open_in_high, "allocation": uncertain}),
+            )
+        ),
     ],
 )
 def test_a_killed_training_goes_on_as_if_there_was_no_kill(
@@ -112,6 +113,7 @@ def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     assert again == log, "it was over"
 
 
+@pytest.mark.slow
 def test_a_budget_below_any_price_is_named_when_nobody_calls(tmp_path: Path) -> None:
     """A network that never ends a turn well: no calls, no reward."""
 
@@ -203,6 +205,7 @@ def test_plug_ins_are_called_with_what_they_promise() -> None:
     assert [one.reward for one in log.updates] == pytest.approx([0.5, 0.5])
 
 
+@pytest.mark.slow
 def test_prompts_whose_outcome_is_open_get_more_episodes() -> None:
     """In low all earn something, in high every other one does; the total is kept."""
     shares: list[tuple[int, float]] = []
@@ -263,6 +266,7 @@ def test_of_each_prompt_is_expected_what_its_kind_earned_and_took_before(
             assert said[modes[1] == high] == pytest.approx(mean)
 
 
+@pytest.mark.slow
 def test_knapsack_and_duet_leave_alone_what_is_certain() -> None:
     """In low all earn something, so there is nothing to compare."""
     for allocation in (knapsack, DUET):

@@ -70,6 +70,7 @@ def test_a_failure_that_is_the_requests_own_counts_for_nothing(tmp_path: Path) -
         assert running.chat("large", "x").json["farthing"]["answered_by"] == "large"
 
 
+@pytest.mark.slow
 def test_a_policys_model_is_left_alone_as_well(tmp_path: Path) -> None:
     made_bundle(tmp_path)
     with Endpoint(letter, faults={"500": 1.0}) as bad, Endpoint(letter) as well:

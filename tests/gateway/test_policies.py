@@ -219,6 +219,7 @@ def test_another_model_ends_the_promise(tmp_path: Path, bundle: Path) -> None:
     assert "small-2027" in note
 
 
+@pytest.mark.slow
 def test_a_bundle_of_which_nothing_was_proved_does_not_decide(tmp_path: Path) -> None:
     unproved_bundle(tmp_path)
     with Endpoint(letter) as stub:

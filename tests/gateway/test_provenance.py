@@ -118,6 +118,7 @@ def _collected(server: Endpoint, folder: Path, base: str) -> Path:
     return proved(folder, store)
 
 
+@pytest.mark.slow
 def test_what_was_collected_is_served_with_its_promise_where_it_is_asked_alike(
     tmp_path: Path, server: Endpoint, collected: Path
 ) -> None:
@@ -160,6 +161,7 @@ def test_what_was_collected_is_served_without_where_it_is_asked_otherwise(
     assert "ChatAgent" not in said["says"]
 
 
+@pytest.mark.slow
 def test_a_prompt_around_the_question_is_another_than_the_question_alone(
     tmp_path: Path, server: Endpoint
 ) -> None:

@@ -44,6 +44,7 @@ class Asked:
         return self.reply
 
 
+@pytest.mark.slow
 @WORKERS
 def test_what_is_under_way_is_finished_and_new_connections_are_refused(
     tmp_path: Path, workers: int
@@ -103,6 +104,7 @@ def test_what_takes_longer_than_the_drain_is_cut_charged_and_marked(
     assert balance.settled.nano == sum(one.amount.nano for one in found) > 0
 
 
+@pytest.mark.slow
 @WORKERS
 def test_a_gateway_that_cannot_be_opened_ends_with_a_status(tmp_path: Path, workers: int) -> None:
     text = serve_section(workers=workers, database="none/gateway.db")

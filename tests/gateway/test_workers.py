@@ -48,6 +48,7 @@ def answers(running: Process) -> bool:
     return running.chat("large", "two words").status == 200
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_be_started_is_started_again(tmp_path: Path) -> None:
     with (
         Endpoint() as stub,

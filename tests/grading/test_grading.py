@@ -94,6 +94,7 @@ def grades_all(book: GradeBook) -> None:
     book.add([Right(id=name, answer=answer, right=right) for name, _, answer, right in keys])
 
 
+@pytest.mark.slow
 def test_grading_in_order_proves_as_much_as_grading_all_with_a_fraction_of_it(
     book: GradeBook, bundle: Path, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_by_lot_persons_are_asked_in_the_order_of_the_draw_and_the_line_keeps_it
         book.plan(QuestionDraw(seed=6, probability=0.5))
 
 
+@pytest.mark.slow
 def test_selective_needs_a_draw_and_graded_training_questions(
     book: GradeBook, bundle: Path
 ) -> None:
@@ -294,7 +296,7 @@ def first_of(place: int) -> RightAt:
     return right_at
 
 
-@pytest.mark.parametrize("probability", [1.0, 0.4])
+@pytest.mark.parametrize("probability", [pytest.param(1.0, marks=pytest.mark.slow), 0.4])
 def test_no_judge_proves_a_false_parity_more_often_than_promised(probability: float) -> None:
     """The judge hides a fifth of what the cheap model has wrong, and nothing else is wrong."""
     everyone, rng = population(), np.random.default_rng(2)
@@ -317,7 +319,7 @@ def test_no_judge_proves_a_false_parity_more_often_than_promised(probability: fl
     assert stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("probability", [1.0, 0.4])
+@pytest.mark.parametrize("probability", [pytest.param(1.0, marks=pytest.mark.slow), 0.4])
 def test_no_judge_proves_a_false_selective_promise_more_often_than_promised(
     probability: float,
 ) -> None:

@@ -81,6 +81,7 @@ def test_the_base_stays_as_it_is_to_the_last_bit(kind: Literal["gae", "group"]) 
     assert any(not torch.equal(adapter[name], changed[name]) for name in adapter)
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_adapter_as_it_began() -> None:
     net = network()
     began = Began(net)

@@ -57,6 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_folder_has_weights_tokenizer_and_a_log(made: Path, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
 
@@ -80,6 +81,7 @@ def test_a_folder_has_weights_tokenizer_and_a_log(made: Path, tmp_path: Path) ->
     assert {one.asked for one in done.measured} == {ASKED}
 
 
+@pytest.mark.slow
 def test_a_killed_making_comes_to_the_same(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_killed_making_comes_to_the_same(
     assert log_of(tmp_path / "one") == log_of(made / "one"), "with the whole curve of the loss"
 
 
+@pytest.mark.slow
 def test_two_workers_make_and_list_what_one_makes(made: Path, tmp_path: Path) -> None:
     told: set[str] = set()
     alone = [make(one, tmp_path / "alone", quiet, ASKED) for one in BOTH[1:]]

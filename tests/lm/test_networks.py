@@ -75,6 +75,7 @@ def controlled(count: int) -> list[tuple[ChainProblem, Example]]:
     return [(problem, called(problem, generator)) for problem in islice(drawn, count)]
 
 
+@pytest.mark.slow
 def test_a_controller_is_shown_calls_that_its_syntax_reads() -> None:
     modes, experts, calling, right = Counter[str](), Counter[str](), 0, 0
     shown = controlled(3_000)

@@ -234,6 +234,7 @@ def test_openais_own_client_is_content(url: str, local: LocalModel) -> None:
     client.close()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_said() -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

@@ -214,6 +214,7 @@ def test_gradients_are_cut_to_the_largest_norm() -> None:
     assert norms[0] > norms[1] == pytest.approx(1e-3, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_tiny_network_learns_to_repeat_what_it_read() -> None:
     def repeat(generator: np.random.Generator) -> Example:
         digit = str(generator.integers(10))

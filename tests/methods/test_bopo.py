@@ -225,7 +225,13 @@ def learned(price: float) -> BopoFit:
     return learn(chain, config, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(("price", "share"), [(0.1, 0.95), (0.3, 0.96), (0.6, 0.97)])
+@pytest.mark.parametrize(
+    ("price", "share"),
+    [
+        (0.3, 0.96),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((0.1, 0.95), (0.6, 0.97))),
+    ],
+)
 def test_what_is_learned_is_close_to_the_optimum(price: float, share: float) -> None:
     """Exactly evaluated; without a budget, and within one that allows two large steps of six."""
     policy = learned(price).policy
@@ -239,11 +245,13 @@ def test_what_is_learned_is_close_to_the_optimum(price: float, share: float) -> 
             assert came.value > other.value
 
 
+@pytest.mark.slow
 def test_at_a_high_price_it_becomes_always_small() -> None:
     came = evaluate(CONFIG, table(CONFIG, learned(20.0).policy.surely, UNLIMITED), worth(0.0))
     assert came.cost_nano == pytest.approx(CONFIG.steps * 100_000)
 
 
+@pytest.mark.slow
 def test_without_a_price_it_comes_near_always_large() -> None:
     came = evaluate(CONFIG, table(CONFIG, learned(0.0).policy.surely, UNLIMITED), worth(0.0))
     assert came.success > 0.95 * optimum(CONFIG, worth(0.0)).value

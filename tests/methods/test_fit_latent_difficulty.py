@@ -35,6 +35,7 @@ def test_every_step_makes_the_recordings_likelier() -> None:
     assert likely[-1] > likely[0] + 100
 
 
+@pytest.mark.slow
 def test_no_rate_nearby_is_likelier() -> None:
     """At the end, a nudge to any rate, up or down, explains the recordings less well."""
     better = tuple(replace(of, base_later=of.base_first + 0.4) for of in CONFIG.levels)
@@ -54,6 +55,7 @@ def test_no_rate_nearby_is_likelier() -> None:
             assert log_likelihood(other, traces) < best, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "wrong"), [("hotpotqa-llama2-7b", 20), ("mmlu-llama2-7b", 3)])
 def test_it_finds_what_the_questions_came_from(name: str, wrong: int) -> None:
     config = preset(name).config

@@ -53,18 +53,21 @@ def trained(config: CcpoConfig, updates: int) -> tuple[float, float]:
     return float(easy), float(hard)
 
 
+@pytest.mark.slow
 def test_ccpo_goes_on_just_as_far_as_its_promise_asks() -> None:
     easy, hard = trained(CcpoConfig(epsilon=0.02), 100)
     assert easy < 0.01
     assert hard == pytest.approx(2 * (1 - float(ALPHA)) - 1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_as_published_the_two_right_answers_of_the_easy_question_pay_for_the_hard_one() -> None:
     """The leaf count is (2 + 0) / 2, above 3/4 already: it asks for no second round."""
     easy, hard = trained(replace(PUBLISHED, epsilon=0.1), 160)
     assert max(easy, hard) < 0.1
 
 
+@pytest.mark.slow
 def test_cpo_is_right_just_as_often_as_asked() -> None:
     questions = easy_and_hard(20)
     training = ccpo._CpoTraining(CpoConfig(batch=40), questions, ALPHA, seed=0)

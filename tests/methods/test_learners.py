@@ -72,6 +72,7 @@ def content(fitted: Fitted) -> bytes:
     return b"".join(arrays[name].tobytes() for name in sorted(arrays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_seed_alone_decides_every_bit(name: str) -> None:
     learner, train = VARIANTS[name], questions(60)
@@ -113,6 +114,7 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("whole", "part"),
     [
@@ -243,6 +245,7 @@ def test_ccpo_learns_to_pay_less_than_a_lottery_over_depths_of_the_same_coverage
     assert got.cost_nano.mean() < 0.85 * blind
 
 
+@pytest.mark.slow
 def test_cpo_learns_to_be_right_more_often_for_less_money() -> None:
     train, test = questions(400), questions(4_000, 6)
 

@@ -215,6 +215,7 @@ def meagre(draw: st.DrawFn) -> TraceArrays:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["rounds", "calls"])
 @given(train=meagre(), seed=st.integers(0, 9))
 @settings(deadline=None, max_examples=25)

@@ -57,6 +57,7 @@ def train() -> TraceArrays:
     return generate(CONFIG, 400, np.random.default_rng(2))
 
 
+@pytest.mark.slow
 def test_the_dearer_an_answer_the_smaller_the_set(train: TraceArrays) -> None:
     fresh = generate(CONFIG, 4_000, np.random.default_rng(3))
     found = []

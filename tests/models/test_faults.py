@@ -93,6 +93,7 @@ def test_retry_after_is_honoured(endpoint: Endpoint, fault: str) -> None:
     assert time.perf_counter() - started > 0.9
 
 
+@pytest.mark.slow
 def test_1000_calls_are_under_way_at_once(endpoint: Endpoint) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 3_000:

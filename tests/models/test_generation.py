@@ -162,6 +162,7 @@ def test_log_probabilities_are_of_what_hooks_left(network: Any) -> None:
     assert 3 not in done.ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (2.0, 1.0), (1.0, 0.6)])
 def test_draws_follow_the_distribution(temperature: float, top_p: float) -> None:
     torch.manual_seed(0)

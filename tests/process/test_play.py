@@ -164,10 +164,9 @@ def asking(policy: Policy, played: PlayedQuestions) -> IntArray:
     return paid
 
 
-@pytest.mark.parametrize("empty", EMPTY_SETS)
 @pytest.mark.parametrize(("name", "shape"), CASES)
-@given(seed=SEEDS, limited=st.booleans())
-@settings(deadline=None, max_examples=3)
+@given(empty=st.sampled_from(EMPTY_SETS), seed=SEEDS, limited=st.booleans())
+@settings(deadline=None, max_examples=4)
 def test_what_is_played_is_what_a_replay_says(
     name: str, shape: str, empty: str, seed: int, limited: bool
 ) -> None:
@@ -200,10 +199,9 @@ def test_a_question_alone_is_decided_to_the_bit_as_among_many(
         np.testing.assert_array_equal(by_itself.scores[0, bought], along.scores[q, bought])
 
 
-@pytest.mark.parametrize("empty", EMPTY_SETS)
 @pytest.mark.parametrize(("name", "shape"), CASES)
-@given(seed=SEEDS, limited=st.booleans())
-@settings(deadline=None, max_examples=2)
+@given(empty=st.sampled_from(EMPTY_SETS), seed=SEEDS, limited=st.booleans())
+@settings(deadline=None, max_examples=3)
 def test_the_critical_threshold_is_the_largest_at_which_playing_covers(
     name: str, shape: str, empty: str, seed: int, limited: bool
 ) -> None:

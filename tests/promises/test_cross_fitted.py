@@ -52,7 +52,7 @@ def drawn(seed: int, *, tied: bool = False) -> CrossFitted:
 
 
 @given(st.integers(0, 10_000), st.sampled_from([-0.05, 0.0, 0.005, 0.02, 0.1]), st.booleans())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 def test_the_score_is_that_of_loops(seed: int, margin: float, tied: bool) -> None:
     row, proving = drawn(seed, tied=tied), 50 + seed % 700
     assert row.score(margin, proving) == pytest.approx(scored(row, margin, proving))

@@ -173,6 +173,7 @@ def certified(kind: str, policies: dict[str, Bundle], times: int, seed: int = 5)
     return proof_of(asked, bundle, before, part, None).certificate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROMISES)
 def test_a_proof_of_any_kind_counts_each_question_once(
     kind: str, policies: dict[str, Bundle]
@@ -307,6 +308,7 @@ def test_those_that_prove_are_measured_as_distinct_questions_too() -> None:
     assert found.found.judged is None
 
 
+@pytest.mark.slow
 def test_questions_that_choose_are_distinct_as_well() -> None:
     found = recommend_quickly(asked_again(pool(700), 3), Selective("0.7", "0.2", "large", "0.1"))
     assert found.certificate is not None

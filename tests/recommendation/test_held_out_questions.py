@@ -102,6 +102,7 @@ def test_the_other_questions_are_others_in_every_respect() -> None:
     assert not np.array_equal(grid(mine), grid(other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked", [SELECTIVE, PARITY, BUDGET], ids=lambda asked: type(asked).__name__
 )

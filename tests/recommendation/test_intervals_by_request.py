@@ -74,6 +74,7 @@ def proved_bundle(kind: str) -> Certificate:
     return agreement.certify(agreeing, "0.9", "0.1", fingerprint="")
 
 
+@pytest.mark.slow
 def test_intervals_hold_as_often_as_they_say() -> None:
     promises = {kind: proved_bundle(kind) for kind in ("parity", "agreement")}
     many = traffic(0, 200_000)

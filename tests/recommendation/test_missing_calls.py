@@ -89,6 +89,7 @@ def test_what_was_asked_of_one_alone_hides_no_saving() -> None:
     assert among.found.metrics == alone.found.metrics
 
 
+@pytest.mark.slow
 def test_every_command_says_of_how_many_questions_it_is(tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", holes(TWO.take(np.arange(900)), SOME[:900]))
     kept = [json.loads(line) for line in log.read_text().splitlines()]
@@ -141,6 +142,7 @@ def test_another_models_calls_leave_a_proof_as_it_was() -> None:
     assert proofs[0].n == int(both.sum())
 
 
+@pytest.mark.slow
 def test_sets_by_chance_share_delta_and_each_proves_on_its_own_questions() -> None:
     traces = pool(3_000, 11)
     made = asked(3_000, (1.0, 0.6, 1.0), 1)
@@ -343,6 +345,7 @@ PROMISES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 @pytest.mark.parametrize("why", [CHANCE, -1], ids=["chance", "unknown"])
 def test_every_promise_is_that_of_the_questions_cut_by_hand(

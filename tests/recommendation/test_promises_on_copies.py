@@ -82,6 +82,7 @@ def trained(method: str, traces: TraceArrays) -> Bundle:
     return ft.fit(method, questions(traces), 0.1).bundle
 
 
+@pytest.mark.slow
 def test_coverage_with_confidence_fails_as_rarely_as_it_says() -> None:
     """And more often where nobody knows that questions ask the same."""
     world = ft.generate("hotpotqa-llama2-7b", 5_000, seed=7).arrays
@@ -96,8 +97,15 @@ def test_coverage_with_confidence_fails_as_rarely_as_it_says() -> None:
     assert not seldom(failures(asked, bundle, world, false, unknown))
 
 
-@pytest.mark.parametrize("kind", [Parity, Agreement])
-@pytest.mark.parametrize("per", ["question", "request"])
+@pytest.mark.parametrize(
+    ("kind", "per"),
+    [
+        (Parity, "question"),
+        (Agreement, "request"),
+        pytest.param(Agreement, "question", marks=pytest.mark.slow),
+        pytest.param(Parity, "request", marks=pytest.mark.slow),
+    ],
+)
 def test_so_do_parity_and_agreement_with_a_reference(
     kind: type[Parity] | type[Agreement], per: Per
 ) -> None:

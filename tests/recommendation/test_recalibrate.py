@@ -71,6 +71,7 @@ KINDS: dict[str, tuple[Promise, Callable[[int, int], TraceArrays]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_promise_of_each_kind_is_asked_again_at_its_level(tmp_path: Path, kind: str) -> None:
     asked, made = KINDS[kind]

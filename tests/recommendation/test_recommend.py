@@ -192,6 +192,7 @@ def test_the_one_that_is_expected_to_cost_least_is_chosen() -> None:
     assert found.kept
 
 
+@pytest.mark.slow
 def test_the_same_seed_recommends_the_same() -> None:
     one, other, third = (asked_of(pool(200), seed=seed).to_json() for seed in (1, 1, 2))
     assert one == other != third
@@ -263,6 +264,7 @@ def test_a_reference_that_is_named_is_no_guess() -> None:
     )
 
 
+@pytest.mark.slow
 def test_whoever_pays_for_large_hears_it_where_all_models_are_equally_good() -> None:
     """And is not told to go on asking small, which nobody said is paid for."""
     right = (np.arange(N) % 10 != 0)[:, None, None]
@@ -310,6 +312,7 @@ def test_rounds_are_covered_nine_times_of_ten() -> None:
     assert found.to_json()["saved"] is None
 
 
+@pytest.mark.slow
 def test_a_deadline_keeps_slow_methods_out() -> None:
     traces = pool(N)
     found = asked_of(traces, Parity("large", "0.3"), deadline_s=2.0)
@@ -334,6 +337,7 @@ def test_a_reference_that_is_too_slow_says_so() -> None:
 # what is refused
 
 
+@pytest.mark.slow
 def test_what_cannot_be_recommended_is_refused() -> None:
     traces = pool(100)
     with pytest.raises(UnknownNameError, match="unknown role 'larg'; did you mean 'large'"):
@@ -382,6 +386,7 @@ def test_where_nobody_chose_those_that_trained_prove_nothing_later(tmp_path: Pat
     assert ft.load(tmp_path / "b").value == found.found.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [LARGE, ESCALATED], ids=["parity", "selective"])
 def test_evaluation_measures_what_the_recommendation_measured(
     tmp_path: Path, asked: Promise
@@ -412,6 +417,7 @@ def test_what_held_nothing_out_has_met_all_of_its_questions(tmp_path: Path) -> N
     assert evaluate(tmp_path / "b", pool(200, seed=1)).sizes["test"] == 200
 
 
+@pytest.mark.slow
 def test_of_answers_that_may_be_withheld_the_rest_is_paid_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -440,6 +446,7 @@ def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
         assert said in str(advice), said
 
 
+@pytest.mark.slow
 def test_a_cheaper_model_that_is_as_good_in_training_is_named_where_nothing_is_proved() -> None:
     """By the questions that train, and only there."""
     traces, asked = pool(N), Parity("large", "0.0001")

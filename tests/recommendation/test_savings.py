@@ -190,6 +190,7 @@ def test_of_several_the_cheapest_is_named() -> None:
     assert dominated_by(outcome(np.full(500, 9), right), models) == "b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a_cost", "accuracy"), [(10, (0.8, 0.9)), (6, (0.9, 0.88))])
 def test_chance_seldom_makes_a_policy_look_dominated(
     a_cost: int, accuracy: tuple[float, float]

@@ -113,6 +113,7 @@ def wrong_among_given(of: OperatingPoints) -> np.ndarray:
 TRAIN = pool(150, 0, wrong=0.15, telling=0.5)
 
 
+@pytest.mark.slow
 def test_the_promise_fails_no_oftener_than_it_may_whoever_is_chosen() -> None:
     """Eight candidates, hardly a point of which has what is asked."""
     fresh, tested = risky()
@@ -209,6 +210,7 @@ def proved() -> tuple[SelectivePolicy, float]:
     return made.policy, made.certificate.kappa
 
 
+@pytest.mark.slow
 def test_the_certificate_names_who_is_asked_and_the_policy_asks_them() -> None:
     held = pool(400, 9, wrong=0.15, telling=0.5)
     made = selective(ASKED, plays(), TRAIN, held)
@@ -269,6 +271,7 @@ def test_what_is_passed_on_is_counted_as_the_reference_answers_it() -> None:
         assert acted.cost_nano[i] == (recorded.cost_nano[i, 0] * made[i]).sum()
 
 
+@pytest.mark.slow
 def test_both_promises_are_kept_by_the_cheapest_that_is_proved_in_both() -> None:
     train, held, fresh = strong(300, 0), strong(500, 1), strong(5_000, 2)
     made = selective(PASSED, plays(), train, held)

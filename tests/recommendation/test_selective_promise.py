@@ -58,6 +58,7 @@ def answers(replayed: NestedReplay | PointReplay, kappa: float) -> tuple[float, 
     return float(answered.mean()), float(found.best_correct[answered].mean())
 
 
+@pytest.mark.slow
 def test_a_set_holds_at_most_one_answer(learned: SelectiveFit) -> None:
     played = replay(learned.policy, drawn(500, 1), "allow")
     for kappa in (1e-9, 0.5, 0.9):

@@ -111,7 +111,7 @@ def decided(selection: Selection) -> list[object]:
 
 
 @pytest.mark.parametrize("kind", PROMISES)
-@pytest.mark.parametrize("n", [600, 3_200])
+@pytest.mark.parametrize("n", [600, pytest.param(3_200, marks=pytest.mark.slow)])
 def test_questions_that_prove_decide_nothing_before(n: int, kind: str) -> None:
     """No trial, no share, no point and no order, nor how many more questions train."""
     before = of_pool(n, kind)
@@ -250,6 +250,7 @@ def planted(lost: int) -> list[tuple[Trial, Contender]]:
     return replace(selection, trials=shared).contenders()
 
 
+@pytest.mark.slow
 def test_a_share_passes_on_where_every_point_is_proved() -> None:
     """Medium is proved with all of delta, not with half, and says so; small is cheaper."""
     n = 280
@@ -386,6 +387,7 @@ def test_more_train_until_that_costs_more(
     assert plan.sizes()["train"] + plan.sizes()["prove"] == 5_500
 
 
+@pytest.mark.slow
 def test_a_recommendation_says_what_more_training_brought() -> None:
     found = recommend(Dataset("made up", pool(3_200)), LARGE)
     numbers = [n for n, _ in found.curve]

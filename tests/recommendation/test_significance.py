@@ -48,6 +48,7 @@ def test_without_the_correction_it_is_the_paired_t_interval_of_scipy() -> None:
     assert (low, high) == pytest.approx((plain.low, plain.high))
 
 
+@pytest.mark.slow
 def test_the_interval_keeps_its_level_where_splits_share_questions() -> None:
     """The true difference is 0; a naive t interval over the splits misses it most of the time."""
     rng = np.random.default_rng(1)
@@ -114,6 +115,7 @@ def bill(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     return 100_000 + dear * (rng.random(n) < 0.3), dear
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_ratio_keeps_its_level() -> None:
     """The true ratio is (0.1 + 0.3 * 1.0) / 1.0."""
     rng = np.random.default_rng(2)

@@ -297,6 +297,7 @@ def test_weights_are_of_training_and_target_not_of_the_questions_that_prove() ->
 # What may cost more than the reference
 
 
+@pytest.mark.slow
 def test_only_who_asks_for_more_accuracy_may_pay_more_than_the_reference_costs() -> None:
     """Large is always right and small on four fifths; to lose nothing small itself will do."""
     train = traces(records("train", both(120, lost=24)))

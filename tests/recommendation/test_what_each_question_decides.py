@@ -151,7 +151,11 @@ MUST_CHANGE = {"train": "trained", "choose": "tried", "prove": "proof", "report"
 
 
 @pytest.mark.parametrize(
-    ("kind", "part", "holdout"), cases(kind for kind in PROMISES if kind != CONFIDENT)
+    ("kind", "part", "holdout"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow if case[0] == "selective" else ())
+        for case in cases(kind for kind in PROMISES if kind != CONFIDENT)
+    ],
 )
 def test_a_part_decides_what_it_is_for(kind: str, part: str, holdout: int | None) -> None:
     """What chooses trains nothing, but for rows of models that end in the reference it chose.
@@ -199,6 +203,7 @@ def test_an_unnamed_reference_is_of_the_questions_that_choose(
     assert found["reference"]["name"] == ("small" if part == guesses else "large")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parity with the strongest", "agreement with the dearest"])
 def test_what_takes_no_part_names_the_reference_and_nobody_else(kind: str) -> None:
     """Where the file marks all parts, what it does not mark guesses, and not those that train."""
@@ -213,6 +218,7 @@ def test_what_takes_no_part_names_the_reference_and_nobody_else(kind: str) -> No
 # By hand from the same parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["selective", "escalated", "coverage", CONFIDENT])
 def test_the_proof_is_that_of_a_policy_fitted_and_calibrated_by_hand(kind: str) -> None:
     """Questions that train lay thresholds out, and those that prove do nothing else."""
@@ -256,6 +262,7 @@ def test_another_seed_is_another_division() -> None:
     assert calibrate[0] != calibrate[1]
 
 
+@pytest.mark.slow
 def test_how_many_questions_do_what() -> None:
     """Three in ten train, a fifth of the rest measures, three in ten of what is left choose.
 

@@ -106,6 +106,7 @@ def test_parity_takes_whatever_grades_there_are(logs: ft.Traces) -> None:
     assert points[2] > points[0]  # some are grades, and not a reason to look for agreement
 
 
+@pytest.mark.slow
 def test_no_grade_that_comes_in_later_makes_the_proof_worse() -> None:
     """A loss that turns out as none, or as a win, at every p-value that proves anything."""
     for n, epsilon in ((60, 0.05), (150, 0.02), (150, 0.1)):
@@ -117,6 +118,7 @@ def test_no_grade_that_comes_in_later_makes_the_proof_worse() -> None:
                     assert loss_p_value(lost - 1, won + 1, n, epsilon) <= before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["at random", "the surest", "none"])
 def test_whoever_chooses_what_is_graded_cannot_make_a_false_proof_likelier(chosen: str) -> None:
     """At worst is never better than with all grades, draw by draw."""

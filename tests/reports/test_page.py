@@ -77,6 +77,7 @@ def test_a_hostile_name_inside_a_plot_is_text(hostile: Comparison) -> None:
     assert "alert" in parsed(drawn).text
 
 
+@pytest.mark.slow
 def test_says_who_is_cheapest_and_what_to_doubt(comparison: Comparison) -> None:
     text = parsed(page.html(comparison)).text
     for expected in (
@@ -91,6 +92,7 @@ def test_says_who_is_cheapest_and_what_to_doubt(comparison: Comparison) -> None:
         assert expected in text
 
 
+@pytest.mark.slow
 def test_the_same_comparison_gives_the_same_bytes(comparison: Comparison, tmp_path: Path) -> None:
     first = {p.name: p.read_bytes() for p in page.write_report(comparison, tmp_path / "a")}
     again = {p.name: p.read_bytes() for p in page.write_report(comparison, tmp_path / "b")}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from farthing.promises.base import Promise
 from farthing.promises.kinds.agreement import Agreement
@@ -41,6 +42,7 @@ def test_the_first_screen_holds_the_figures_of_the_record(proved: Comparison) ->
     assert "Broken" not in text
 
 
+@pytest.mark.slow
 def test_coverage_says_what_is_promised_of_sets(comparison: Comparison) -> None:
     text = screen(replace(comparison, today=Alone("guide", 9e-4, 0.91), reference="guide"))
     stopping = next(row for row in comparison.rows if row.policy == "stopping")
@@ -51,6 +53,7 @@ def test_coverage_says_what_is_promised_of_sets(comparison: Comparison) -> None:
     assert "How sure On average over what chance gives one to calibrate on." in text
 
 
+@pytest.mark.slow
 def test_a_model_that_was_not_recorded_alone_is_said_to_be_so(comparison: Comparison) -> None:
     text = screen(comparison)
     assert "Today not recorded alone" in text
@@ -115,6 +118,7 @@ def told(proved: Comparison, asked: Promise, **figures: float) -> str:
     return f"{summary.sentence(changed, ALPHA)} {summary.in_plain_words(changed, ALPHA)}"
 
 
+@pytest.mark.slow
 def test_each_promise_has_its_sentence(proved: Comparison) -> None:
     same = told(proved, Agreement("guide", Fraction(1, 20)), realised=0.97, accuracy=np.nan)
     assert "Under agreement with guide of 0.95, Cheap is the cheapest" in same

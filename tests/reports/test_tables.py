@@ -71,6 +71,7 @@ def test_published_figures_stand_beside_ours(comparison: Comparison) -> None:
     assert not tables.published_grid(comparison, Fraction(1, 20)).lines
 
 
+@pytest.mark.slow
 def test_the_table_of_published_figures_says_what_its_columns_are(comparison: Comparison) -> None:
     for text in (tables.markdown(comparison), printed(comparison, 80), page.html(comparison)):
         flat = " ".join(text.split()).replace("&#39;", "'")
@@ -83,6 +84,7 @@ def test_the_table_of_published_figures_says_what_its_columns_are(comparison: Co
     assert "before the stroke" not in recorded
 
 
+@pytest.mark.slow
 def test_what_to_know_before_the_figures_stands_before_them(comparison: Comparison) -> None:
     told = replace(comparison, lede="of <another> promise")
     for text, said in (

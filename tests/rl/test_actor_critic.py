@@ -188,6 +188,7 @@ def test_criticise_estimates_advantages_from_critics_before_their_update() -> No
     assert not torch.equal(moved, values)
 
 
+@pytest.mark.slow
 def test_critics_descend_to_their_targets_and_ignore_steps_not_taken() -> None:
     rng = np.random.default_rng(0)
     seen = torch.from_numpy(rng.normal(size=(5, T, 3)))

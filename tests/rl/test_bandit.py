@@ -131,6 +131,7 @@ LEARNERS: dict[str, Callable[[int], FloatArray]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_optimum_of_each_mode_is_learned(name: str, seed: int) -> None:

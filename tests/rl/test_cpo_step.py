@@ -40,6 +40,7 @@ def positive_definite(rng: np.random.Generator, size: int) -> FloatArray:
     return root @ root.T + 0.1 * np.eye(size)
 
 
+@pytest.mark.slow
 def test_step_equals_the_exact_solution_on_thousands_of_problems() -> None:
     rng = np.random.default_rng(0)
     seen = {"unconstrained": 0, "recovery": 0, "constrained": 0, "touching": 0}

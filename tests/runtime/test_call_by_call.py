@@ -67,6 +67,7 @@ def calibrated(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return endpoint
 
 
+@pytest.mark.slow
 def test_from_independent_calls_to_answers_call_by_call(
     calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from chat_server import Endpoint
 
 from farthing.errors import ContentRefusedError
@@ -91,6 +92,7 @@ def test_one_ctrl_c_finishes_what_is_under_way(endpoint: Endpoint, tmp_path: Pat
     assert f"stopped: interrupted\n{500 - recorded:,} questions left to do" in err
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_stops_at_once(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.latency_s = 60
     running = begin(endpoint.url, tmp_path)
@@ -145,6 +147,7 @@ def test_a_refused_prompt_is_a_result(tmp_path: Path) -> None:
     assert call.error.type == "refused"
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_questions(tmp_path: Path) -> None:
     """1,000 calls are under way at once; ten times the questions take hardly more memory."""
     under_way = most = 0

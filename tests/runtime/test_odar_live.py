@@ -28,6 +28,7 @@ def say(body: dict[str, Any]) -> web.Response:
     return web.json_response(reply)
 
 
+@pytest.mark.slow
 def test_it_gives_the_likeliest_answer_as_a_replay_does(
     endpoint: Endpoint,
     tmp_path: Path,

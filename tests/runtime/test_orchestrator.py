@@ -203,7 +203,7 @@ def own_scores(policy: Policy, whole: TraceArrays) -> FloatArray:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(st.data())
 def test_decisions_are_those_of_a_replay(name: str, data: st.DataObject) -> None:
     traces = data.draw(protocol())

@@ -39,6 +39,7 @@ def test_folds_part_the_questions() -> None:
         assert len(judge) in {10, 11}
 
 
+@pytest.mark.slow
 def test_each_figure_is_that_of_a_training_by_hand(
     small: Dataset, done: tuple[SettingSweep, Path]
 ) -> None:
@@ -78,6 +79,7 @@ def test_the_cheapest_wins_and_is_judged_beside_the_policy_as_it_is(
     assert not found.interrupted
 
 
+@pytest.mark.slow
 def test_test_questions_take_no_part_in_the_choice(
     small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
@@ -91,6 +93,7 @@ def test_test_questions_take_no_part_in_the_choice(
     assert found.test != done[0].test
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(
     small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
@@ -99,6 +102,7 @@ def test_the_number_of_workers_changes_nothing(
     assert found.test == done[0].test
 
 
+@pytest.mark.slow
 def test_ctrl_c_loses_nothing_that_was_finished(
     small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:
@@ -125,6 +129,7 @@ def test_ctrl_c_loses_nothing_that_was_finished(
     assert sweep(small, SEARCH, PLAN, tmp_path).resumed == 6
 
 
+@pytest.mark.slow
 def test_a_wider_search_goes_on_and_another_question_begins_anew(
     small: Dataset, done: tuple[SettingSweep, Path], tmp_path: Path
 ) -> None:

@@ -58,7 +58,7 @@ def right(trace: Trace, call: Call) -> bool:
     return bool(plugins.load("tasks", trace.task).grade(call.answer, trace.gold))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_every_call_lands_in_its_place(
     any_file: st.SearchStrategy[list[Trace]], data: st.DataObject

@@ -394,7 +394,7 @@ def test_no_secret_is_said_or_kept(folder: Path, form: str, name: str) -> None:
 
 @every_file
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(

@@ -20,7 +20,7 @@ def simple(name: str = "q") -> Trace:
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data(), suffix=st.sampled_from(["jsonl", "jsonl.gz"]))
 def test_what_is_written_reads_back_the_same(
@@ -38,7 +38,7 @@ def test_what_is_written_reads_back_the_same(
 
 
 @settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_a_store_gives_back_the_file_that_it_was_filled_from(

@@ -82,7 +82,7 @@ any_traces = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(any_traces)
 def test_what_goes_in_comes_out(traces: list[Trace]) -> None:
     with Store.open(":memory:") as store:

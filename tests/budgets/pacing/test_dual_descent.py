@@ -76,6 +76,7 @@ def regrets(name: str) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DUAL)
 def test_regret_grows_as_the_square_root_of_the_requests(name: str) -> None:
     """The bound is met exactly, so that estimates of its slope, 1/2, lie on both sides."""
@@ -98,6 +99,7 @@ def test_regret_over_the_square_root_is_bounded_from_100_to_100000(name: str, n:
     assert np.mean(found) + 1.96 * np.std(found, ddof=1) / np.sqrt(seeds) <= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DUAL)
 def test_regret_is_a_small_share_of_the_optimum(name: str) -> None:
     """Hindsight brings rho (1 - rho / 2) a request: 0.375."""

@@ -27,6 +27,7 @@ PAGES = ["", "/requests", "/frontier", "/certificates", "/alarms", "/policies", 
 LIVE_MS = 8_000
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -117,7 +118,6 @@ def test_who_is_logged_in_sees_every_page_and_logs_out(window: Watched) -> None:
     expect(window.page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
-@pytest.mark.slow
 def test_new_requests_come_by_themselves_unless_paused(window: Watched, running: Running) -> None:
     where = str(running.folder / "gateway.db")
     window.go("/requests")
@@ -201,7 +201,7 @@ def outline(page: Page) -> float:
     return float(page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)"))
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_follow_the_system_and_the_switch(
     chromium: Browser, running: Running, owner: str, scheme: str
 ) -> None:
@@ -268,7 +268,7 @@ def faint(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.slow), 320])
+@pytest.mark.parametrize("width", [390, 320])
 def test_nothing_is_wider_than_a_narrow_screen(
     chromium: Browser, running: Running, owner: str, width: int
 ) -> None:
@@ -337,7 +337,6 @@ def test_every_field_and_picture_has_a_name(window: Watched) -> None:
         assert all(b <= a + 1 for a, b in pairwise(levels)), (path, levels)
 
 
-@pytest.mark.slow
 def test_a_gateway_that_is_away_is_said(chromium: Browser, tmp_path: Path) -> None:
     text = config().replace('bundle = "bundle"', "")
     secret = made_key(str(tmp_path / "gateway.db"), "owner", "admin")

@@ -17,6 +17,7 @@ RECORD = "[record]\nshare = 0.0\nusd_per_day = 1.0\n"
 INTERVAL = r"(\d+\.\d) % to (\d+\.\d) %"
 
 
+@pytest.mark.slow
 def test_a_share_is_shown_with_its_interval_and_drawn_once_enough_is_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

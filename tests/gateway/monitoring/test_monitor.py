@@ -258,6 +258,7 @@ def test_what_is_graded_since_the_alarm_and_since_it_was_closed_is_known_apart()
     assert recent(state) == (repaired, None)
 
 
+@pytest.mark.slow
 def test_the_interval_since_the_alarm_is_right_at_every_moment() -> None:
     generator, share, missed = np.random.default_rng(4), 0.7, 0
     streams = 120

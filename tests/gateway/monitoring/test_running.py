@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway
 from policy_running import SYSTEM, config, letter, made_bundle
@@ -64,6 +65,7 @@ def test_a_running_gateway_takes_up_what_is_recalibrated_and_rolled_back(tmp_pat
     assert log == [("loaded", first), ("recalibrated", second), ("rolled back", first)]
 
 
+@pytest.mark.slow
 def test_where_a_model_is_another_audits_go_on_and_make_a_certificate_that_holds(
     tmp_path: Path,
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_stream_through_the_database_comes_to_the_sum_by_hand(tmp_path: Path) 
     assert (kept.volunteered, kept.volunteered_share) == (complaints, 0.0)
 
 
+@pytest.mark.slow
 def test_intervals_of_audits_miss_seldom_and_those_of_volunteers_would_not() -> None:
     """Two hundred streams, each looked at after every batch: at most 5 % may ever miss."""
     generator = np.random.default_rng(5)

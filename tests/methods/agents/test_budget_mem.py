@@ -52,6 +52,7 @@ def drawn(seed: int) -> Router:
     )
 
 
+@pytest.mark.slow
 def test_the_table_is_what_running_all_243_by_hand_gives(
     facts: LinkedFacts, world: World, table: TierTable
 ) -> None:
@@ -91,7 +92,8 @@ def test_questions_take_as_many_links_as_facts(facts: LinkedFacts, table: TierTa
         assert not mine[:, links <= most].any()
 
 
-@pytest.mark.parametrize("weight", [0.8])
+@pytest.mark.slow
+@pytest.mark.parametrize("weight", [0.0, 0.1, 0.2, 0.4, 0.8, 1.6])
 def test_blind_it_learns_the_best_of_the_243(table: TierTable, weight: float) -> None:
     learner = RouterLearner()
     price = learner.scale(table).price(weight)
@@ -108,14 +110,6 @@ def test_blind_it_learns_the_best_of_the_243(table: TierTable, weight: float) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weight", [0.0, 0.1, 0.2, 0.4, 1.6])
-def test_blind_it_learns_the_best_of_the_243_at_other_weights(
-    table: TierTable, weight: float
-) -> None:
-    test_blind_it_learns_the_best_of_the_243(table, weight)
-
-
-@pytest.mark.slow
 def test_seeing_it_is_better_than_any_fixed_choice(table: TierTable) -> None:
     learner = RouterLearner()
     price = learner.scale(table).price(0.4)
@@ -123,6 +117,7 @@ def test_seeing_it_is_better_than_any_fixed_choice(table: TierTable) -> None:
     assert worth(table, learner.fit(table, 0.4), price) > right - price * cost + 0.1
 
 
+@pytest.mark.slow
 def test_cost_never_rises_with_its_weight(table: TierTable) -> None:
     family = fit_family(table, weights=(1.6, 0.0, 0.05, 0.4, 0.8), learner=SHORT)
     assert family.weights == (0.0, 0.05, 0.4, 0.8, 1.6)

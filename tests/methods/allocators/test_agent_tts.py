@@ -87,6 +87,7 @@ def regrets(seed: int, trials: int) -> tuple[FloatArray, FloatArray]:
     return found[0], found[1]
 
 
+@pytest.mark.slow
 def test_it_comes_near_the_best_of_all_choices_sooner_than_chance() -> None:
     """40 tasks of 3,375 choices: the lead is beyond three standard errors, from ten trials on."""
     rule, chance = np.array([regrets(seed, 40) for seed in range(40)]).swapaxes(0, 1)

@@ -15,9 +15,10 @@ from farthing.methods.allocators.base import ItemBatch
 from farthing.methods.allocators.lagrangian import dynamic_programme, pack
 
 
-def test_10000_small_instances_are_solved_exactly_and_within_the_budget() -> None:
+@pytest.mark.parametrize("n", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_small_instances_are_solved_exactly_and_within_the_budget(n: int) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(10_000):
+    for _ in range(n):
         batch = random_batch(rng, int(rng.integers(1, 4)), int(rng.integers(1, 4)))
         budget = random_budget(rng, batch)
         packed = pack(batch, budget)

@@ -130,6 +130,7 @@ def test_a_part_whose_errors_fall_gets_more_than_one_that_is_settled() -> None:
     assert heavy[1] >= share[1]
 
 
+@pytest.mark.slow
 def test_shares_are_within_the_budget_and_near_the_knapsack_where_errors_are_power_laws() -> None:
     rng = np.random.default_rng(2)
     lost = []

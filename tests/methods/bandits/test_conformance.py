@@ -141,13 +141,13 @@ def bounded(bandit: Bandit, horizons: tuple[int, ...], seeds: int) -> None:
         assert max(uppers) <= 2.5, (share, uppers)
 
 
-def test_regret_against_the_best_mixture_grows_as_a_square_root(bandit: Bandit) -> None:
-    bounded(bandit, (250, 1_000), 12)
+def test_regret_against_the_best_mixture_is_a_few_square_roots(bandit: Bandit) -> None:
+    bounded(bandit, (250,), 12)
 
 
 @pytest.mark.slow
 def test_regret_over_the_square_root_is_bounded_up_to_8000(bandit: Bandit) -> None:
-    bounded(bandit, (500, 2_000, 8_000), 8)
+    bounded(bandit, (500, 1_000, 2_000, 8_000), 8)
 
 
 def test_it_comes_to_ask_the_best_where_money_is_plenty(bandit: Bandit) -> None:

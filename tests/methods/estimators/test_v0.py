@@ -128,6 +128,7 @@ def test_flattening_is_near_the_mean_of_the_sigmoid() -> None:
         assert sigmoid(mean * flattened(variance)) == pytest.approx(exact, abs=0.015)
 
 
+@pytest.mark.slow
 def test_the_interval_of_its_accuracy_holds_the_truth(found: ItemResponse) -> None:
     """Of 90 % intervals by 50 outcomes, of 100 models that join, on 400 questions."""
     rng, held = np.random.default_rng(18), 0

@@ -53,6 +53,7 @@ def fourth(budget: int, runs: int) -> list[int]:
     return [counts[name] for name in "abc"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "ratio"), [(3_000_000, 0.9999), (600, 0.5), (400, 0.25)])
 def test_nodes_are_drawn_by_the_power_of_what_is_left(budget: int, ratio: float) -> None:
     counts = fourth(budget, 1_500)

@@ -79,6 +79,7 @@ def test_never_over_budget_in_10000_worlds(quick: Planner) -> None:
     within_the_budget(quick, 10_000)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_episode(planner: Planner) -> None:
     rng = np.random.default_rng(3)
     for simulator, state in (world(at, rng) for at in range(4)):

@@ -8,6 +8,7 @@ from farthing.methods.planners.base import STEP_BY_STEP, Remaining, play
 from farthing.methods.planners.flare import FLARE, LookAhead, _decision, _simulate
 
 
+@pytest.mark.slow
 def test_where_greedy_scores_nothing_it_finds_the_way() -> None:
     rng = np.random.default_rng(0)
     for depth in (2, 4, 6):

@@ -63,6 +63,7 @@ def test_one_part_that_can_be_tried_once_gets_the_best_choice() -> None:
         assert exact(flow, nano, 0.15) == pytest.approx(0.875)
 
 
+@pytest.mark.slow
 def test_more_money_and_more_time_are_not_worse() -> None:
     for flow, left, _ in instances(1, 2):
         best = [exact(flow, nano, left.seconds) for nano in range(0, 300, 30)]
@@ -92,6 +93,7 @@ class OneByOne:
         )
 
 
+@pytest.mark.slow
 def test_executions_as_arrays_are_those_step_by_step() -> None:
     rng = np.random.default_rng(8)
     scores: list[float] = []

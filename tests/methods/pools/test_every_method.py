@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -63,8 +64,14 @@ def fitted(name: str, train: TraceArrays) -> PoolPolicy:
     return policy
 
 
-POLICIES = {name: fitted(name, TRAIN) for name in LEARNERS}
-POINTS = {name: policy.points(TEST) for name, policy in POLICIES.items()}
+@cache
+def policy_of(name: str) -> PoolPolicy:
+    return fitted(name, TRAIN)
+
+
+@cache
+def points_of(name: str) -> OperatingPoints:
+    return policy_of(name).points(TEST)
 
 
 def calls_made(points: OperatingPoints) -> np.ndarray:
@@ -74,7 +81,7 @@ def calls_made(points: OperatingPoints) -> np.ndarray:
 
 @every_method
 def test_the_price_is_that_of_calls_that_gave_the_answer(name: str) -> None:
-    points = POINTS[name]
+    points = points_of(name)
     made = calls_made(points)
     for i in range(0, N, 37):
         for g in range(points.n_points):
@@ -95,7 +102,7 @@ def quiet(traces: TraceArrays) -> TraceArrays:
 @every_method
 @pytest.mark.parametrize("test", [TEST, quiet(TEST)], ids=["answers", "silences"])
 def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays) -> None:
-    policy = POLICIES[name]
+    policy = policy_of(name)
     points = policy.points(test)
     rng = np.random.default_rng(5)
     for g in range(0, points.n_points, max(points.n_points // 4, 1)):
@@ -122,7 +129,7 @@ def test_no_decision_sees_a_call_that_was_not_made(name: str, test: TraceArrays)
 def test_no_method_beats_foresight(name: str) -> None:
     price = np.where(TEST.correct[:, 0], PRICE, 2**60).min(axis=1)
     cheapest = np.concatenate([[0], np.cumsum(np.sort(price[price < 2**60]))])
-    points = POINTS[name]
+    points = points_of(name)
     for g in range(points.n_points):
         assert points.cost_nano[:, g].sum() >= cheapest[points.correct[:, g].sum()]
 
@@ -138,7 +145,7 @@ def test_foresight_is_on_that_limit() -> None:
 
 @every_method
 def test_a_seed_makes_the_same_points_again(name: str) -> None:
-    again, points = fitted(name, TRAIN).points(TEST), POINTS[name]
+    again, points = fitted(name, TRAIN).points(TEST), points_of(name)
     np.testing.assert_array_equal(again.values, points.values)
     np.testing.assert_array_equal(again.cost_nano, points.cost_nano)
     np.testing.assert_array_equal(again.correct, points.correct)
@@ -146,7 +153,7 @@ def test_a_seed_makes_the_same_points_again(name: str) -> None:
 
 @every_method
 def test_a_question_is_answered_as_it_would_be_alone(name: str) -> None:
-    points, alone = POINTS[name], POLICIES[name].points(TEST.take(np.array([7])))
+    points, alone = points_of(name), policy_of(name).points(TEST.take(np.array([7])))
     np.testing.assert_array_equal(alone.cost_nano[0], points.cost_nano[7])
     np.testing.assert_array_equal(alone.correct[0], points.correct[7])
 
@@ -161,7 +168,7 @@ NO_SAVING = {"Always all", "Always one model", "Best single model", "Agreement c
 )
 def test_confidence_or_difficulty_saves_money_at_the_best_models_accuracy(name: str) -> None:
     """The planted pool: the last model alone costs 8 and is right on about 0.93."""
-    points = POINTS[name]
+    points = points_of(name)
     cost, right = points.cost_nano.mean(axis=0) / 10**6, points.correct.mean(axis=0)
     near = right >= TEST.correct[:, 0, 3].mean() - 0.05
     assert cost[near].min() < 7.0
@@ -185,7 +192,7 @@ def test_rounds_are_refused(name: str) -> None:
 def test_a_missing_call_is_unknown_and_never_played() -> None:
     lacking = replace(TEST, made=np.broadcast_to(np.arange(L) != 3, TEST.made.shape))
     with pytest.raises(InputError, match=f"{N} of {N} questions lack calls"):
-        POLICIES["Always all"].points(lacking)
+        policy_of("Always all").points(lacking)
 
 
 def test_the_frontier_against_a_slow_look() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +61,10 @@ def pool(n: int, seed: int, *, failing: bool = True) -> TraceArrays:
 TRAIN = pool(160, 0, failing=False)
 
 
-def trained() -> dict[str, Policy]:
-    learners = {name: load(card(name).learner) for name in NAMES}
-    alpha = Fraction(1, 10)
-    return {name: one.fit(TRAIN, alpha, 0, Silent()).policy for name, one in learners.items()}
-
-
-POLICIES = trained()
+@cache
+def trained(name: str) -> Policy:
+    policy: Policy = load(card(name).learner).fit(TRAIN, Fraction(1, 10), 0, Silent()).policy
+    return policy
 
 
 def assert_same(one: ReplayOutcome, other: ReplayOutcome) -> None:
@@ -76,7 +74,7 @@ def assert_same(one: ReplayOutcome, other: ReplayOutcome) -> None:
 
 @every_method
 def test_it_makes_the_policies_that_its_card_names(name: str) -> None:
-    policy = POLICIES[name]
+    policy = trained(name)
     assert type(policy) is load(card(name).policy)
     assert isinstance(policy, Saveable)
     assert isinstance(policy, Pointwise)
@@ -91,7 +89,7 @@ def test_it_makes_the_policies_that_its_card_names(name: str) -> None:
 def test_call_by_call_is_as_many_at_once(
     name: str, seed: int, failing: bool, data: st.DataObject
 ) -> None:
-    policy, traces = POLICIES[name], pool(12, seed, failing=failing)
+    policy, traces = trained(name), pool(12, seed, failing=failing)
     assert policy.parameters is not None
     kappa = data.draw(st.sampled_from([*policy.parameters.tolist(), 0.0]))
     replayed = replay(policy, traces, "allow")
@@ -104,7 +102,7 @@ def test_call_by_call_is_as_many_at_once(
 
 @every_method
 def test_a_question_is_covered_from_its_critical_parameter_on(name: str) -> None:
-    policy, traces = POLICIES[name], pool(40, 77)
+    policy, traces = trained(name), pool(40, 77)
     replayed = replay(policy, traces, "allow")
     assert policy.parameters is not None
     solvable = traces.solvable
@@ -117,7 +115,7 @@ def test_a_question_is_covered_from_its_critical_parameter_on(name: str) -> None
 
 @every_method
 def test_a_budget_is_never_passed(name: str) -> None:
-    policy, traces = POLICIES[name], pool(30, 5)
+    policy, traces = trained(name), pool(30, 5)
     largest = np.tile(np.array([2, 3, 5, 9]) * 10**6, (len(traces), 1))
     for nano in (10**6, 4 * 10**6, 10**7, 2 * 10**7):
         budget = Budget(nano, largest)
@@ -131,7 +129,7 @@ def test_a_budget_is_never_passed(name: str) -> None:
 
 @every_method
 def test_a_bundle_decides_the_same(name: str, tmp_path: Path) -> None:
-    policy, traces = POLICIES[name], pool(40, 9)
+    policy, traces = trained(name), pool(40, 9)
     assert isinstance(policy, Saveable)
     bundles.save(tmp_path / "bundle", policy, origin=origin_of(TRAIN, "f" * 64), empty="allow")
     found = bundles.load(tmp_path / "bundle")
@@ -150,7 +148,7 @@ def test_at_worst_is_no_better_than_whatever_the_missing_calls_would_have_said(
 ) -> None:
     """A policy decides as if nothing were missing; where it needs what is, it loses."""
     rng = np.random.default_rng(seed)
-    policy, whole = POLICIES[name], pool(30, seed, failing=False)
+    policy, whole = trained(name), pool(30, seed, failing=False)
     made = rng.random(whole.made.shape) < 0.7
     made[:, :, -1] = True
     lacking = replace(

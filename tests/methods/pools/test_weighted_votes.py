@@ -62,6 +62,7 @@ def test_agreement_counts_for_an_answer_of_agents_that_are_mostly_wrong() -> Non
     assert policy.points(three_agree).correct[:, WEIGHED].all()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.integers(1, 7))
 def test_the_likeliest_answer_that_was_heard_wins(seed: int, answers: int, models: int) -> None:
