@@ -41,7 +41,7 @@ quick: setup ## for each edit, in a minute: formatting, lint, import contract, t
 test: setup ## set up, then run tests, doctests and the code blocks of README and docs
 	$(TESTING) --dist loadfile
 
-check: setup ## formatting, lint, types, import contract, docs and their site, slow tests
+check: setup ## formatting, lint, types, import contract, docs and their site, slow tests, the wheel
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -49,6 +49,7 @@ check: setup ## formatting, lint, types, import contract, docs and their site, s
 	$(BIN)/pytest -q README.md docs tests/test_house.py
 	$(BIN)/mkdocs build --strict --quiet
 	$(TESTING) -m slow
+	.ci/wheel $(PYTHON)
 
 # Nothing is fetched while tests run: models are made on the spot, or come inside a package.
 check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and others, in an environment of their own

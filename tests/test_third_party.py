@@ -6,6 +6,7 @@ stands in the list, in a comparison, in a bundle, and answers live.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +186,12 @@ def test_it_is_listed_compared_bundled_and_asked(farthing: Any, tmp_path: Path) 
     write_traces(tmp_path / "pool.jsonl", pool(120))
     cards = {card["name"]: card for card in json.loads(farthing("methods", "--json"))}
     assert cards["halfway"]["action_spaces"] == ["pool"]
+    assert (cards["halfway"]["package"], cards["lazy"]["package"]) == ("halfway", "farthing")
+    assert re.search(
+        r"^halfway +Another package's *\nhalfway +Asks up to so many models",
+        farthing("methods"),
+        re.MULTILINE,
+    )
     compared = farthing(
         *("compare", "--traces", "pool.jsonl", "--policies", "halfway,fixed-1"),
         *("--splits", "3", "--out", "report", "--workers", "1"),

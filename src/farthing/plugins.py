@@ -7,18 +7,74 @@ The groups are `methods`, `allocators`, `pacers`, `bandits`, `planners`, `estima
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"
+
+What stands in a script or a notebook is registered with `add`, for this process.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from farthing.errors import UnknownNameError
+from farthing.errors import InputError, UnknownNameError
+
+OURS = "farthing"
+"""The package that registers what is built in."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """What this process registered, which reads as an entry point does."""
+
+    name: str
+    thing: Any
+    value: str = ""
+
+    def load(self) -> Any:
+        """Return it."""
+        return self.thing
+
+
+_ADDED: dict[str, dict[str, Added]] = {}
 
 
 @cache
-def _registered(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=f"farthing.{group}")}
+def _registered(group: str) -> dict[str, EntryPoint | Added]:
+    installed = {point.name: point for point in entry_points(group=f"farthing.{group}")}
+    return installed | _ADDED.get(group, {})
+
+
+def add(group: str, name: str, thing: Any) -> None:
+    """Register something under a name in this process; another of that name takes its place.
+
+    Raises:
+        InputError: an installed package has registered the name.
+
+    >>> add("tasks", "shouting", object())
+    >>> "shouting" in names("tasks")
+    True
+    >>> remove("tasks", "shouting")
+    """
+    if isinstance(_registered(group).get(name), EntryPoint):
+        raise InputError(f"there is a {_one_of(group)} '{name}' already; give yours another name")
+    _ADDED.setdefault(group, {})[name] = Added(name, thing)
+    _registered.cache_clear()
+
+
+def remove(group: str, name: str) -> None:
+    """Forget what this process registered under a name; nothing is done where it did not."""
+    _ADDED.get(group, {}).pop(name, None)
+    _registered.cache_clear()
+
+
+def package_of(group: str, name: str) -> str | None:
+    """Return the package that registered a name; None where this process did.
+
+    >>> package_of("tasks", "hotpotqa")
+    'farthing'
+    """
+    point = _point(group, name)
+    return point.dist.name if isinstance(point, EntryPoint) and point.dist else None
 
 
 def names(group: str) -> list[str]:
@@ -61,7 +117,7 @@ def name_of(group: str, kind: type) -> str:
     raise UnknownNameError(_one_of(group), target, _registered(group))
 
 
-def _point(group: str, name: str) -> EntryPoint:
+def _point(group: str, name: str) -> EntryPoint | Added:
     registered = _registered(group)
     if name not in registered:
         raise UnknownNameError(_one_of(group), name, registered)

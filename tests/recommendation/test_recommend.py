@@ -278,7 +278,7 @@ def test_whoever_pays_for_large_hears_it_where_all_models_are_equally_good() -> 
     assert "Saved against always large: 95.0 %" in text
     assert "large alone (guessed)" in text
     assert ", proved" in text
-    assert "yours with --reference" in text
+    assert "yours with reference" in text
     named = " ".join(str(ft.recommend(questions(equal), reference="large")).split())
     assert "large alone (reference)" in named
     assert "guess" not in named

@@ -4,6 +4,7 @@ Each function returns what it was given, in the type that the rooms below expect
 InputError that says what was wrong and what to give instead.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
@@ -11,9 +12,14 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farthing import plugins
 from farthing.errors import InputError
+from farthing.methods.base import Dataset, Method
+from farthing.models.prices import Rates, TokenPrice
 from farthing.money import NANO_PER_USD, nano_from_usd
 from farthing.traces.eligibility import MISSING, Missing
+from farthing.traces.importers.base import Options
+from farthing.traces.importers.read import Supplied
 
 if TYPE_CHECKING:
     from farthing.models.base import Model
@@ -48,6 +54,29 @@ def text_of(value: object, what: str, such_as: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} is {shown(value)}; give a text, such as {such_as!r}")
     return value
+
+
+def registered(method: object, dataset: Dataset) -> str:
+    """Register a method of one's own for this process, and return its name.
+
+    A learner alone is called after its class, and works on a pool or else in rounds, or in its own
+    `space`.
+    """
+    if isinstance(method, Method):
+        plugins.add("methods", method.name, method)
+        return method.name
+    if isinstance(method, type) or not callable(getattr(method, "fit", None)):
+        raise InputError(
+            f"the method is {shown(method)}; give a name, such as 'lookahead', or an object with "
+            "fit(train, alpha, seed, progress)"
+        )
+    label = type(method).__name__.removesuffix("Learner") or "Own"
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", label).strip("_").lower()
+    space: Any = getattr(method, "space", "pool" if dataset.is_pool else "rounds")
+    learner: Any = method
+    card = Method(name, label, "Of this process", type(method), learner, action_spaces=(space,))
+    plugins.add("methods", name, card)
+    return name
 
 
 def missing_of(value: Missing | None) -> Missing | None:
@@ -86,6 +115,34 @@ def nano_of(usd: float, what: str) -> int:
     if not 0 <= nano <= _MOST_USD * NANO_PER_USD:
         raise InputError(f"{what} is {shown(usd)}; give US dollars, such as 0.001")
     return nano
+
+
+def supplied_by(
+    columns: Mapping[str, str] | None,
+    prices: Mapping[str, tuple[float, float]] | None,
+) -> Supplied:
+    """Read what is said of a table that does not say it itself."""
+    for what, given in (("columns", columns), ("prices", prices)):
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError(f"{what} is {shown(given)}; give a dictionary")
+    return Supplied(
+        prices={model: _token_price(model, usd) for model, usd in (prices or {}).items()},
+        options=Options(columns=dict(columns or {})),
+    )
+
+
+def _token_price(model: str, usd: Iterable[float]) -> TokenPrice:
+    """Read what a model costs: US dollars per million tokens that it reads and that it writes."""
+    try:
+        reads, writes = (Decimal(repr(float(each))) for each in usd)
+    except (TypeError, ValueError):
+        reads = writes = Decimal(-1)
+    if not all(each.is_finite() and 0 <= each < _MOST_USD for each in (reads, writes)):
+        raise InputError(
+            f"the price of {model} is {shown(usd)}; give US dollars per million tokens that it "
+            "reads and writes, such as (2.5, 10)"
+        )
+    return TokenPrice((Rates(reads, writes),))
 
 
 def seconds_of(value: object, what: str) -> float:

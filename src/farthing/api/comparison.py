@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.api.arguments import names_of, path_of, whole_of
 from farthing.api.questions import Traces, traces_of
 from farthing.api.rendering import drawn
+from farthing.api.wording import worded
 from farthing.comparison.compare import compare as compare_methods
 from farthing.comparison.plan import Plan
 from farthing.errors import InputError
@@ -46,6 +47,7 @@ class MethodComparison:
         return drawn(render_tables(self.comparison))
 
 
+@worded
 def compare(
     traces: Traces,
     methods: Sequence[str] | None = None,

@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from farthing import plugins
 from farthing.api.arguments import (
     models_of,
     names_of,
     nano_of,
     path_of,
+    registered,
     shown,
     text_of,
     whole_of,
 )
+from farthing.api.prediction import Prediction, predictions
 from farthing.api.questions import Traces, traces_of
 from farthing.api.rendering import drawn
+from farthing.api.wording import in_python, python_words, worded
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
-from farthing.methods.base import Silent
+from farthing.methods.base import Learner, Method, Silent
 from farthing.process.budget import PerQuestion
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
@@ -79,6 +83,7 @@ class Policy:
         """What it costs beside the reference, on the questions that calibrated it."""
         return self.bundle.value
 
+    @worded
     def calibrate(
         self,
         held_out: Traces,
@@ -126,6 +131,7 @@ class Policy:
             raise InputError(f"{proof.certificate.sentence()} {proof.outlook}".rstrip())
         return replace(self, bundle=proof.bundle)
 
+    @worded
     def evaluate(self, test: Traces, *, seed: int = 0) -> "PolicyEvaluation":
         """Measure it on questions that neither trained nor calibrated it.
 
@@ -144,13 +150,40 @@ class Policy:
         seed = whole_of(seed, "seed", 0)
         return PolicyEvaluation(evaluate_in_memory(self.bundle, part, seed=seed))
 
+    @worded
+    def predict(self, questions: Traces, *, seed: int = 0) -> list[Prediction]:
+        """Say what it answers on recorded questions, one after another; no grades are needed.
+
+        Args:
+            questions: those; where a call that it may make was not recorded, nothing is known.
+            seed: of the draws of a policy that has no threshold and acts by lot.
+
+        Raises:
+            InputError: the questions have other roles or rounds than the policy's.
+
+        >>> import farthing as ft
+        >>> train, others = ft.generate("mmlu-llama2-7b", 300).split(0.5, 0.5)
+        >>> found = ft.fit("fixed-1", train).predict(others)
+        >>> len(found), found[0].id == others[0].id
+        (150, True)
+        """
+        known = traces_of(questions, "the questions")
+        return predictions(self.bundle, known, whole_of(seed, "seed", 0))
+
+    @worded
     def save(self, folder: str | Path) -> None:
         """Write a bundle, which `farthing.load`, `farthing ask` and `farthing evaluate` read.
 
+        The policy's own bundle is written anew; another one that promises something is not lost.
+
         Raises:
-            BundleError: the folder holds something else, or cannot be written.
+            BundleError: the folder holds another proved bundle or something else, or cannot be
+                written.
         """
-        bundles.write(path_of(folder, "the bundle"), self.bundle)
+        path = path_of(folder, "the bundle")
+        if not bundles.holds(path, self.bundle):
+            bundles.check_nothing_is_lost(path)
+        bundles.write(path, self.bundle)
 
     async def answer(
         self,
@@ -171,15 +204,15 @@ class Policy:
         Raises:
             InputError: the policy was trained for other roles or models.
         """
-        from farthing import plugins  # noqa: PLC0415 - what serves, only where it serves
-        from farthing.runtime.runner import PolicyRunner  # noqa: PLC0415
+        from farthing.runtime.runner import PolicyRunner  # noqa: PLC0415 - only where it serves
         from farthing.tasks.base import Question  # noqa: PLC0415
 
         text = text_of(question, "the question", "What is 4 + 3?")
         nano = None if budget_usd is None else nano_of(budget_usd, "budget_usd")
         known = plugins.load("tasks", text_of(task, "the task", "text"))
-        serving = PolicyRunner.with_models(self.bundle, models_of(models), known)
-        return await serving.answer(Question(text[:64], text), budget_nano=nano)
+        with python_words():
+            serving = PolicyRunner.with_models(self.bundle, models_of(models), known)
+            return await serving.answer(Question(text[:64], text), budget_nano=nano)
 
     def _asked(self, promise: Promise | None) -> Promise:
         if promise is None:
@@ -227,11 +260,13 @@ class PolicyEvaluation:
         """Return the table, what came of the promise, and what to doubt."""
         from farthing.reports.bundle import measured  # noqa: PLC0415 - only where it is drawn
 
-        return "\n".join([drawn(measured(self.found)), *(f"note: {n}" for n in self.found.notes)])
+        notes = (f"note: {in_python(note)}" for note in self.found.notes)
+        return "\n".join([drawn(measured(self.found)), *notes])
 
 
+@worded
 def fit(
-    method: str,
+    method: str | Method | Learner,
     train: Traces,
     alpha: Level = Fraction(1, 10),
     *,
@@ -244,7 +279,8 @@ def fit(
     Args:
         method: its name, such as `lookahead`; `farthing methods` lists them. `auto` tries those
             that can win and takes the one that is likely to cost least, as `recommend` does; the
-            policy's `method` says which.
+            policy's `method` says which. Or a learner of your own, an object with
+            `fit(train, alpha, seed, progress)`, or the card (`Method`) of one.
         train: the questions to learn from.
         alpha: the share of misses to aim at; a float counts as the decimal that it prints.
         seed: the same seed gives the same policy.
@@ -264,15 +300,19 @@ def fit(
     check_costs(known.arrays)
     answers = graded(known.arrays, text_of(grade, "the grade", RIGHT))
     dataset = replace(known.dataset, traces=answers, features=names).in_common(proving=False)
-    if text_of(method, "the method", "lookahead") == AUTO:
-        method = choose_method(dataset, level, seed=seed)
-    candidate, learner = single_candidate(dataset, method)
+    name = method if isinstance(method, str) else registered(method, dataset)
+    if text_of(name, "the method", "lookahead") == AUTO:
+        name = choose_method(dataset, level, seed=seed)
+    candidate, learner = single_candidate(dataset, name)
     questions = dataset.arranged(candidate.method.space)
     fitted = fit_learner(learner, questions, level, seed, Silent())
+    if not isinstance(method, str | Method):
+        plugins.add("methods", name, replace(candidate.method, policy=type(fitted.policy)))
     bundle = pipeline.bundle_of(candidate, fitted, questions, dataset, dataset.traces)
     return Policy(bundle, level, train, candidate.name)
 
 
+@worded
 def load(folder: str | Path) -> Policy:
     """Read a bundle.
 

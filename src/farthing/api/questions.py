@@ -1,17 +1,19 @@
 """Recorded questions: read, made of records, made up, divided."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from farthing.api.arguments import missing_of, path_of, shown, text_of, whole_of
+from farthing.api.arguments import missing_of, path_of, shown, supplied_by, text_of, whole_of
+from farthing.api.frames import frame_of, record_of
+from farthing.api.wording import in_python, python_words
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
@@ -20,23 +22,37 @@ from farthing.promises.kinds import weighted
 from farthing.promises.levels import Level
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble
+from farthing.traces.base import Trace
 from farthing.traces.copies import repetition
 from farthing.traces.costs import doubt
 from farthing.traces.eligibility import Missing
-from farthing.traces.files import read_all
+from farthing.traces.files import read_all_with_records
+from farthing.traces.importers.read import check, read_foreign
+from farthing.traces.importers.source import RecordsSource
+from farthing.traces.importers.table import TABLE
 from farthing.traces.pool import missing, refuse_samples
-from farthing.traces.records import Frame
+from farthing.traces.records import Frame, is_foreign, rows_of
 from farthing.traces.records import from_records as traces_from_records
 from farthing.traces.sample import NAME, write_sample_log
 from farthing.traces.splits import by_shares
 from farthing.traces.store import STORES
+from farthing.traces.trace_kind import Checker
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
 class Traces:
-    """Recorded questions."""
+    """Recorded questions, in their order.
+
+    `traces[3]` is one question as a record, and iterating yields all of them. A slice, a list of
+    places and a mask give questions again, as do `take` and `split`.
+    """
 
     dataset: Dataset
+    records: Sequence[Trace] | None = field(default=None, repr=False)
+    """The same questions with the texts of their answers; None of Parquet and of made-up ones."""
 
     def __len__(self) -> int:
         return len(self.dataset.traces)
@@ -48,6 +64,44 @@ class Traces:
         lack = ", ".join(f"{n:,} lack {role}" for role, n in missing(arrays).items())
         some = f" ({lack})" if lack else ""
         return f"<{len(self):,} questions of {self.dataset.name}: {arrays.horizon} x {who}{some}>"
+
+    @overload
+    def __getitem__(self, rows: int | np.integer) -> Trace: ...
+    @overload
+    def __getitem__(self, rows: slice | Sequence[int] | np.ndarray) -> "Traces": ...
+    def __getitem__(
+        self, rows: int | np.integer | slice | Sequence[int] | np.ndarray
+    ) -> "Trace | Traces":
+        """Return one question, or several of them.
+
+        >>> import farthing as ft
+        >>> traces = ft.generate("mmlu-llama2-7b", 10)
+        >>> traces[-1].id == traces[9].id, len(traces[:3]), len(traces[[1, 5]])
+        (True, 3, 2)
+        """
+        if isinstance(rows, int | np.integer):
+            place = range(len(self))[rows]  # an IndexError ends iteration, as of a list
+            return record_of(self.arrays, place) if self.records is None else self.records[place]
+        return self.take(
+            np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
+        )
+
+    def __iter__(self) -> Iterator[Trace]:
+        return (self[place] for place in range(len(self)))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Who was asked, of a pool from the cheapest: the models, or the roles of unnamed ones."""
+        names = zip(self.arrays.models, self.arrays.roles, strict=True)
+        return tuple(model or role for model, role in names)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas data frame of one row a call, which `from_records` reads again.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return frame_of(self.arrays, list(self))
 
     @property
     def arrays(self) -> TraceArrays:
@@ -93,14 +147,17 @@ class Traces:
             InputError: it is none of these questions, or empty.
         """
         try:
-            found = self.arrays.take(np.arange(len(self))[rows])
+            places = np.arange(len(self))[rows].reshape(-1)
         except (IndexError, TypeError, ValueError):
-            found = None
-        if found is None or not len(found):
+            places = np.arange(0)
+        if not len(places):
             raise InputError(
                 f"the questions at {shown(rows)} cannot be taken; give places below {len(self)}"
             )
-        return Traces(replace(self.dataset, traces=found))
+        records = self.records
+        if records is not None:
+            records = [records[place] for place in places.tolist()]
+        return Traces(replace(self.dataset, traces=self.arrays.take(places)), records)
 
 
 def traces_of(value: Traces, what: str) -> Traces:
@@ -122,6 +179,9 @@ def read_traces(
     *,
     job: str | Path | None = None,
     missing: Missing | None = None,
+    gold: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Traces:
     """Read recorded questions: JSON Lines (also gzipped), Parquet, a store, or another tool's file.
 
@@ -129,6 +189,11 @@ def read_traces(
 
     Args:
         path: the file; or several, whose calls of the same question come together.
+        gold: a file of accepted answers, by question id or text, where another tool's has none.
+        columns: of a table, meaning to column, such as `{"answer": "my_answer"}`, where columns
+            have names of their own.
+        prices: model to US dollars per million tokens that it reads and writes, where another
+            tool's file has no costs.
         job: the configuration of the job that made them. A store knows it; without either, a
             bundle cannot notice that a prompt, a parameter or a price was changed.
         missing: what to take of calls that were not made: that "chance" decided it; "unknown"; or
@@ -144,15 +209,21 @@ def read_traces(
     if not paths:
         raise InputError("the traces are no file; give one, or several")
     job = None if job is None else path_of(job, "the job")
-    (arrays, notes), system = read_all(paths), None
+    supplied = supplied_by(columns, prices)
+    if gold is not None:
+        supplied = replace(supplied, gold=path_of(gold, "the accepted answers"))
+    with python_words():
+        arrays, records, notes = read_all_with_records(paths, supplied)
     for note in notes:
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(in_python(note), stacklevel=2)
+    system = None
     if job is not None or any(one.suffix in STORES for one in paths):
         from farthing.runtime.provenance import made_with  # noqa: PLC0415 - models, where needed
 
-        system = made_with(paths, arrays, job).system
+        with python_words():
+            system = made_with(paths, arrays, job).system
     name = " + ".join(one.name for one in paths)
-    return _known(Dataset(name, arrays, system=system, missing=missing_of(missing)))
+    return _known(Dataset(name, arrays, system=system, missing=missing_of(missing)), records)
 
 
 def from_records(
@@ -160,19 +231,46 @@ def from_records(
     name: str = "records",
     *,
     missing: Missing | None = None,
+    columns: Mapping[str, str] | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Traces:
-    """Read recorded questions from dictionaries or a data frame; see `traces.records`.
+    """Read recorded questions from dictionaries or a data frame (pandas, polars).
+
+    They are in the form of traces (`traces.records`), or any table of one row a call that
+    `read_traces` takes as a CSV, by the same names of columns. Of such a table warnings say what it
+    lacks.
 
     Args:
         records: a dictionary a question, or a row a call.
         name: what messages call them.
         missing: what to take of calls that were not made; see `read_traces`.
+        columns: of a table, meaning to column; see `read_traces`.
+        prices: of a table, model to prices; see `read_traces`.
+
+    Raises:
+        InputError: they are no records, or break the form; the message names record and field.
+
+    >>> traces = from_records([
+    ...     {"prompt": "2 + 2?", "llm": "small", "response": "4", "passed": True, "usd": 1e-5},
+    ...     {"prompt": "2 + 2?", "llm": "large", "response": "4", "passed": True, "usd": 1e-3},
+    ... ])
+    >>> traces[0].question, traces.models
+    ('2 + 2?', ('small', 'large'))
     """
-    traces = traces_from_records(records)
-    arrays = assemble(traces)
-    if (found := repetition(arrays, traces)) is not None:
-        warnings.warn(found, stacklevel=2)
-    return _known(Dataset(name, arrays, missing=missing_of(missing)))
+    supplied = supplied_by(columns, prices)
+    notes: list[str] = []
+    with python_words():
+        rows = rows_of(records)
+        if columns or prices or is_foreign(rows):
+            imported = read_foreign([RecordsSource(rows, name)], TABLE.name, supplied)
+            check(imported, Checker())
+            traces, notes = imported.traces, imported.notes
+        else:
+            traces = traces_from_records(rows)
+        arrays = assemble(traces)
+    for note in filter(None, [*notes, repetition(arrays, traces)]):
+        warnings.warn(in_python(note), stacklevel=2)
+    return _known(Dataset(name, arrays, missing=missing_of(missing)), traces)
 
 
 def sample_log(file: str | Path = NAME) -> Path:
@@ -189,12 +287,13 @@ def sample_log(file: str | Path = NAME) -> Path:
     return path
 
 
-def _known(dataset: Dataset) -> Traces:
+def _known(dataset: Dataset, records: Sequence[Trace] | None) -> Traces:
     """Return recorded questions, with a warning where costs are not known."""
-    refuse_samples(dataset.traces)
+    with python_words():
+        refuse_samples(dataset.traces)
     if (found := doubt(dataset.traces)) is not None:
-        warnings.warn(found, stacklevel=3)
-    return Traces(dataset)
+        warnings.warn(in_python(found), stacklevel=3)
+    return Traces(dataset, records)
 
 
 def generate(name: str, n: int, *, seed: int = 0) -> Traces:

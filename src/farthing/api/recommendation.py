@@ -1,6 +1,6 @@
 """What to use instead of the model that is paid for today."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from farthing.api.arguments import seconds_of, shown, text_of, whole_of
 from farthing.api.policy import Policy
 from farthing.api.questions import Traces, traces_of
 from farthing.api.rendering import drawn
+from farthing.api.wording import in_python, worded
 from farthing.errors import InputError
 from farthing.promises.base import Promise
 from farthing.recommendation import recommend as rooms
@@ -38,7 +39,7 @@ class Recommendation:
         """Write the bundle.
 
         Raises:
-            BundleError: the folder holds something else.
+            BundleError: the folder holds another proved bundle, or something else.
         """
         self.policy.save(folder)
 
@@ -53,6 +54,7 @@ class Recommendation:
         return drawn(screen(self.found, self.source, None))
 
 
+@worded
 def recommend(
     traces: Traces,
     promise: Promise | None = None,
@@ -99,4 +101,7 @@ def recommend(
         holdout=None if holdout is None else whole_of(holdout, "holdout", 0),
         seed=whole_of(seed, "seed", 0),
     )
-    return Recommendation(found, dataset.name)
+    notes = tuple(map(in_python, found.notes))
+    return Recommendation(
+        replace(found, notes=notes, outlook=in_python(found.outlook)), dataset.name
+    )

@@ -77,6 +77,33 @@ def write(folder: str | Path, bundle: Bundle) -> None:
         ) from error
 
 
+def holds(folder: Path, bundle: Bundle) -> bool:
+    """Return whether a folder holds this very bundle, byte for byte."""
+    try:
+        return all(
+            (folder / name).read_bytes() == content
+            for name, content in _files(folder, bundle).items()
+        )
+    except OSError:
+        return False
+
+
+def check_nothing_is_lost(folder: Path) -> None:
+    """Refuse a folder whose bundle promises something; one that proved nothing is no loss.
+
+    Raises:
+        BundleError: a proved bundle stands there.
+    """
+    if not (folder / BODY).exists():
+        return
+    certificate = load(folder).certificate
+    if certificate is not None and certificate.promises:
+        raise BundleError(
+            f"{folder}: holds a proved bundle, whose promise would be lost; name another folder "
+            "or remove that one first"
+        )
+
+
 def _files(folder: Path, bundle: Bundle) -> dict[str, bytes]:
     """Return the files of a bundle by name."""
     if not isinstance(bundle.policy, Saveable):

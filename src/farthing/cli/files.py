@@ -101,6 +101,7 @@ def _is_writable(folder: Path) -> bool:
 
 def check_bundle(out: Path) -> None:
     """Refuse a folder that a bundle could not be written to, or whose promise would be lost."""
+    from farthing.bundle.folder import check_nothing_is_lost
     from farthing.bundle.sealed import check_replaceable
 
     check_folder(out)
@@ -115,21 +116,6 @@ def doubt_costs(traces: "TraceArrays") -> None:
     check_costs(traces)
     if (found := doubt(traces)) is not None:
         remark(f"note: {found}")
-
-
-def check_nothing_is_lost(out: Path) -> None:
-    """Refuse a folder whose bundle promises something; one that proved nothing is no loss."""
-    from farthing.bundle.folder import load
-    from farthing.bundle.sealed import BODY
-
-    if not (out / BODY).exists():
-        return
-    certificate = load(out).certificate
-    if certificate is not None and certificate.promises:
-        raise InputError(
-            f"{out}: holds a proved bundle, whose promise would be lost; name another folder "
-            "or remove that one first"
-        )
 
 
 def graded(traces: Path, grades: Path) -> "LabelledTraces":

@@ -1,10 +1,12 @@
 """`farthing methods`: every method there is, from its card."""
 
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from farthing import plugins
 from farthing.cli.console import show, show_json
 from farthing.cli.options import Json
 from farthing.reports.table import Table
@@ -27,7 +29,7 @@ def methods(as_json: Json = False) -> None:
     """List every method: what it does, in which action spaces, and what it needs.
 
     Policies first, then systems of other kinds, such as allocators and pacers, with the pages that
-    say how to use them. Those of other packages that are installed stand beside the built-in ones.
+    say how to use them. Those of other packages that are installed stand last, under their names.
 
     Example: farthing methods --json
     """
@@ -37,7 +39,7 @@ def methods(as_json: Json = False) -> None:
     if as_json:
         show_json([*map(_record, found), *map(_system_record, others)])
         return
-    show(_table(found, others))
+    show(_table([*found, *others]))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
 
 
@@ -59,27 +61,48 @@ def _common(card: "Method | SystemCard") -> dict[str, Any]:
         "name": card.name,
         "label": card.label,
         "kind": card.kind,
+        "package": _package(card),
         "paper": card.paper or None,
         "meaning": card.meaning,
         "extras": list(card.extras),
     }
 
 
-def _table(found: "list[Method]", others: "list[SystemCard]") -> Table:
-    """Return one table, a section for each kind."""
-    lines, kinds = [], []
-    for card in found:
-        needs = f" (needs {', '.join(card.needs)})" if card.needs else ""
-        spaces = ", ".join(card.action_spaces[:1])
-        lines.append((card.name, f"{card.meaning}{needs}", spaces, card.paper or "–"))
-    for kind, systems in groupby(others, key=lambda other: other.kind):
-        of_kind = list(systems)
-        pages = ", ".join(sorted({other.page for other in of_kind if other.page}))
-        kinds.append(len(lines))
-        lines.append((f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", ""))
-        lines += [(other.name, other.meaning, "", other.paper or "–") for other in of_kind]
+def _package(card: "Method | SystemCard") -> str | None:
+    group = "methods" if card.kind == "policy" else f"{card.kind}s"
+    return plugins.package_of(group, card.name)
+
+
+def _table(found: "list[Method | SystemCard]") -> Table:
+    """Return one table: our policies, a section for each other kind, and one for each package."""
+    ours = [card for card in found if _package(card) == plugins.OURS]
+    others = [(str(_package(card)), card) for card in found if card not in ours]
+    lines: list[tuple[str, ...]] = []
+    sections: list[int] = []
+    for kind, of_kind in groupby(ours, key=lambda card: card.kind):
+        cards = list(of_kind)
+        if kind != "policy":
+            pages = ", ".join(sorted({page for card in cards if (page := _page(card))}))
+            sections.append(len(lines))
+            lines.append((f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", ""))
+        lines += map(_line, cards)
+    for package, of_package in groupby(sorted(others, key=itemgetter(0)), key=itemgetter(0)):
+        sections.append(len(lines))
+        lines.append((package, "Another package's", "", ""))
+        lines += [_line(card) for _, card in of_package]
     headings, layout = (
         ("Method", "What it does", "Asks in", "arXiv"),
         ("word", "prose", "word", "word"),
     )
-    return Table.of(headings, lines, bold=kinds, layout=layout, rules=kinds)
+    return Table.of(headings, lines, bold=sections, layout=layout, rules=sections)
+
+
+def _page(card: "Method | SystemCard") -> str:
+    return getattr(card, "page", "")
+
+
+def _line(card: "Method | SystemCard") -> tuple[str, str, str, str]:
+    needs = getattr(card, "needs", ())
+    meaning = f"{card.meaning} (needs {', '.join(needs)})" if needs else card.meaning
+    space = next(iter(getattr(card, "action_spaces", ())), "")
+    return card.name, meaning, space, card.paper or "–"

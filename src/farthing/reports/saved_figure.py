@@ -13,7 +13,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError as error:
-    raise MissingExtraError("drawing plots", "report") from error
+    raise MissingExtraError("drawing plots", "plots") from error
 
 SIZE = (4.7, 4.0)
 """Inches: narrow, so that its words can be read on a phone."""

@@ -8,8 +8,8 @@ from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Call
 
 HOW = (
-    "`farthing traces import` takes --column cost=COLUMN of a table and --price MODEL=IN,OUT where "
-    "tokens are recorded; traces of our own form have `cost_usd`"
+    "--column cost=COLUMN names that of a table, and --price MODEL=IN,OUT prices recorded tokens "
+    "(of `farthing traces import`); traces of our own form have `cost_usd`"
 )
 """Where costs come from."""
 

@@ -16,7 +16,7 @@ from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.copies import repetition
 from farthing.traces.importers.missing_fields import ALONE
-from farthing.traces.importers.read import check, foreign, read_foreign
+from farthing.traces.importers.read import Supplied, check, foreign, read_foreign
 from farthing.traces.importers.row import shown
 from farthing.traces.importers.source import Source
 from farthing.traces.jsonl import LINES
@@ -58,7 +58,7 @@ def check_suffix(path: Path, *others: str) -> None:
         raise InputError(f"{path}: cannot tell its form; name it {names}")
 
 
-def form_of(path: Path) -> str | None:
+def form_of(path: Path, supplied: Supplied | None = None) -> str | None:
     """Return the format of another tool's file; None for traces.
 
     What cannot be read is taken for traces, whose reader says what is wrong with it.
@@ -67,24 +67,44 @@ def form_of(path: Path) -> str | None:
         named_wrongly = path.suffix == PARQUET and Source(path).kind != "parquet"
     except InputError:
         named_wrongly = True
-    return None if path.is_dir() or named_wrongly else foreign(path)
+    return (
+        None
+        if path.is_dir() or named_wrongly
+        else foreign(path, supplied.options if supplied else None)
+    )
 
 
 def read_all(paths: Sequence[Path]) -> tuple[TraceArrays, list[str]]:
     """Read one file or several, joined by question, with a line for each thing that they lack."""
+    arrays, _, notes = read_all_with_records(paths)
+    return arrays, notes
+
+
+def read_all_with_records(
+    paths: Sequence[Path], supplied: Supplied | None = None
+) -> tuple[TraceArrays, list[Trace] | None, list[str]]:
+    """Read as `read_all` does, and return the records as well: None of Parquet, which has none.
+
+    Args:
+        paths: the files.
+        supplied: what other tools' files do not say.
+    """
     path, *others = paths
-    if not others and not path.name.endswith((*LINES, *STORES)) and form_of(path) is None:
+    named = path.name.endswith((*LINES, *STORES))
+    if not others and not named and form_of(path, supplied) is None:
         arrays = read_arrays(path)
-        return arrays, list(filter(None, [repetition(arrays)]))
-    records, notes = read_all_records(paths)
+        return arrays, None, list(filter(None, [repetition(arrays)]))
+    records, notes = read_all_records(paths, supplied)
     arrays = assemble(records)
-    return arrays, [*notes, *filter(None, [repetition(arrays, records)])]
+    return arrays, records, [*notes, *filter(None, [repetition(arrays, records)])]
 
 
-def read_all_records(paths: Sequence[Path]) -> tuple[list[Trace], list[str]]:
+def read_all_records(
+    paths: Sequence[Path], supplied: Supplied | None = None
+) -> tuple[list[Trace], list[str]]:
     """Read one file or several into records, joined by question; raises as `read_all`."""
     if len(paths) == 1:
-        return read_any_records(paths[0])
+        return read_any_records(paths[0], supplied)
     files: dict[str, list[Trace]] = {}
     notes: dict[str, None] = {}
     for path in paths:
@@ -95,19 +115,19 @@ def read_all_records(paths: Sequence[Path]) -> tuple[list[Trace], list[str]]:
             )
         if str(path) in files:
             raise InputError(f"{path}: is given twice; give each file once")
-        files[str(path)], said = read_any_records(path)
+        files[str(path)], said = read_any_records(path, supplied)
         if not files[str(path)]:
             raise InputError(f"{path}: holds no traces; leave it out")
         notes |= dict.fromkeys(note for note in said if note != ALONE)
     return join(files), list(notes)
 
 
-def read_any_records(path: Path) -> tuple[list[Trace], list[str]]:
+def read_any_records(path: Path, supplied: Supplied | None = None) -> tuple[list[Trace], list[str]]:
     """Read a file into records, with a line for each thing that it lacks; raises as `read_all`."""
-    form = form_of(path)
+    form = form_of(path, supplied)
     if form is None:
         return read_records(path), []
-    imported = read_foreign([path], form)
+    imported = read_foreign([path], form, supplied)
     check(imported, Checker())
     return imported.traces, imported.notes
 

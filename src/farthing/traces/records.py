@@ -1,15 +1,16 @@
 """Traces from what is in memory: dictionaries in the interchange form, or one row a call."""
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from farthing.errors import InputError
-from farthing.traces.base import Trace
+from farthing.traces.base import Call, Trace
 from farthing.traces.importers.row import FileRow, RowPlace
-from farthing.traces.importers.table import dollars
+from farthing.traces.importers.table import dollars, known
 from farthing.traces.jsonl import decode_all
 
 OF_QUESTION = (
@@ -17,8 +18,12 @@ OF_QUESTION = (
     "system_prompt", "history", "options", "parameters", "missing_because", "requests",
 )  # fmt: skip
 """What rows say of their question rather than of their call; one of its rows at least says it."""
+OWN = frozenset({"id", *OF_QUESTION, *Call.__struct_fields__}) - {"extra"}
+"""Names of columns in the interchange form; numbers may stand in others."""
 COSTS = ("cost_usd", "largest_cost_usd")
 """What may be an amount in words."""
+COUNTS = ("round", "input_tokens", "output_tokens", "tool_calls")
+"""Whole numbers, which a data frame holds as floats where some are unknown."""
 FLAGS = ("independent", "truncated")
 """Of these the first row of a question decides."""
 Row = Mapping[str, Any]
@@ -54,9 +59,7 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
     >>> [call.role for call in from_records(rows)[0].calls]
     ['small', 'large']
     """
-    rows = _rows(records)
-    if not rows:
-        raise InputError("there are no records; give at least one question")
+    rows = rows_of(records)
     rows = [
         _with_amounts(row, RowPlace("records", place)) for place, row in enumerate(rows, start=1)
     ]
@@ -87,6 +90,32 @@ def _encoded(place: int, row: Row) -> bytes:
         raise InputError(
             f"record {place} holds what is no JSON ({problem}); give text, numbers, lists and None"
         ) from None
+
+
+def rows_of(records: "Iterable[Row] | Frame") -> list[Row]:
+    """Return records, or the rows of a data frame, as dictionaries.
+
+    Raises:
+        InputError: they are none, or something else.
+    """
+    rows = _rows(records)
+    if not rows:
+        raise InputError("there are no records; give at least one question")
+    return rows
+
+
+def is_foreign(rows: Sequence[Row]) -> bool:
+    """Return whether rows, one a call, have other names than the interchange form.
+
+    >>> is_foreign([{"id": "q1", "model": "small", "answer": "4", "length": 1}])
+    False
+    >>> is_foreign([{"id": "q1", "model": "small", "answer": "4", "latency_ms": 900}])
+    True
+    """
+    fields = {str(name) for name in rows[0]}
+    if any("calls" in row for row in rows):
+        return False
+    return bool(known(fields - OWN)) or "id" not in fields or not fields & {"model", "role"}
 
 
 def _rows(records: "Iterable[Row] | Frame") -> list[Row]:
@@ -127,12 +156,19 @@ def _gathered(rows: Sequence[Row]) -> list[Row]:
             question[key] = value
         call = {key: v for key, v in known.items() if key != "id" and key not in OF_QUESTION}
         role = call.get("role") or call.get("model")
+        call |= {n: int(call[n]) for n in COUNTS if _is_whole(call.get(n))}
         question["calls"].append({"round": 1, **call, "role": role})
     return list(questions.values())
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
 def _plain(value: Any) -> Any:
     """Return JSON values alone: numbers of other libraries as Python's own, without NaN."""
+    if value is getattr(sys.modules.get("pandas"), "NA", ...):
+        return None
     if isinstance(value, Mapping):
         items = {str(key): _plain(each) for key, each in value.items()}
         return {key: each for key, each in items.items() if each is not None or key == "answer"}

@@ -89,7 +89,7 @@ def sniffed(path: str | Path, options: Options | None = None) -> str:
     return _sniffed(Source(path), options or Options())
 
 
-def foreign(path: Path) -> str | None:
+def foreign(path: Path, options: Options | None = None) -> str | None:
     """Return the format of a file of another tool; None for traces, in whichever form."""
     if path.suffix in STORES:
         return None
@@ -98,7 +98,7 @@ def foreign(path: Path) -> str | None:
         arrays = source.holds_arrays
     except InputError:
         arrays = False
-    form = OWN if arrays else _sniffed(source, Options())
+    form = OWN if arrays else _sniffed(source, options or Options())
     return None if form == OWN else form
 
 
@@ -137,12 +137,12 @@ def _lacking(source: Source) -> str:
 
 
 def read_foreign(
-    paths: Sequence[str | Path], form: str | None = None, supplied: Supplied | None = None
+    paths: Sequence[str | Path | Source], form: str | None = None, supplied: Supplied | None = None
 ) -> Imported:
     """Read files of other tools as one pool of traces; calls of one question come together.
 
     Args:
-        paths: the files; often one a model.
+        paths: the files; often one a model. Or sources, such as records in memory.
         form: the name of their format; None: each is looked at.
         supplied: what the files do not say.
     """
@@ -155,7 +155,9 @@ def read_foreign(
     found = (
         call
         for i, path in enumerate(paths)
-        for call in _found(Source(path), form, _options(supplied, i))
+        for call in _found(
+            path if isinstance(path, Source) else Source(path), form, _options(supplied, i)
+        )
     )
     gathered = group_calls(found, samples=supplied.options.samples)
     questions = gathered.questions

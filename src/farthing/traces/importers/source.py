@@ -10,7 +10,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -102,6 +102,9 @@ class Source:
             if not isinstance(item, dict):
                 raise place.refusal("", "is no object; each record is one object")
             yield FileRow(item, place)
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def _stem(self) -> str:
@@ -236,3 +239,16 @@ def _delimiter(text: str) -> str:
     """
     header = next((line for line in text.splitlines() if line.strip()), "")[:100_000]
     return max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
+
+
+class RecordsSource(Source):
+    """Records in memory, which read as the rows of a file."""
+
+    def __init__(self, records: Sequence[Mapping[str, Any]], name: str) -> None:
+        super().__init__(name)
+        self._records = records
+
+    def rows(self) -> Iterator[FileRow]:
+        """Yield the records."""
+        for place, values in enumerate(self._records, start=1):
+            yield FileRow(dict(values), RowPlace(self.name, place))
