@@ -109,4 +109,4 @@ def test_all_that_is_run_for_each_edit_is_run_again_before_a_commit() -> None:
 @needs_make
 def test_slow_tests_are_run_in_the_checks() -> None:
     (every,) = commands("test")
-    assert commands("check")[-1] == f"{every.removesuffix(' --dist loadfile')} -m slow"
+    assert f"{every.removesuffix(' --dist loadfile')} -m slow" in commands("check")
