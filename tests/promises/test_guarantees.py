@@ -220,7 +220,7 @@ def test_it_is_one_frozen_tagged_record_and_one_proof(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(draw=st.data())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 def test_it_is_said_and_travels(name: str, draw: st.DataObject) -> None:
     _, made = drawn(name, draw)
     assert isinstance(made.promise, Payload)

@@ -36,6 +36,7 @@ def test_it_reads_as_a_log_with_holes(tmp_path: Path) -> None:
     assert 0.93 < asked[1] < asked[0] < 0.99
 
 
+@pytest.mark.slow
 def test_recommend_proves_a_saving_on_it(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
