@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from farthing.lm import supervised
 from farthing.lm.make import LENGTHS, LOG, MEASURED_SEED, make, make_all, measure
 from farthing.lm.networks import NetworkRecipe, Size
 from farthing.lm.supervised import BUCKET, TrainingCourse, TrainingProgress
 from farthing.lm.symbols import FIRST, WHOLE
-from farthing.models.embedded import EmbeddedSettings, known
-from farthing.models.prices import PriceTable
+from farthing.models.embedded import known
 from farthing.tasks.arithmetic import Recipe
 
 COURSE = TrainingCourse(steps=8 * BUCKET, batch=16, warm=4)
@@ -124,8 +123,8 @@ def test_two_workers_make_and_list_what_one_makes(made: Path, tmp_path: Path) ->
     assert (second.input_per_million, second.output_per_million) == (0.5, 2.0)
     templates = [_template(out / name) for name in ("one", "two")]
     assert templates == [FIRST, WHOLE], "a controller reads what was said since as well"
-    model = EmbeddedSettings(model="two", folder=str(out)).open(PriceTable())
-    assert tuple(measure(model._network, ASKED, MEASURED_SEED, controls=True)) == done[1].measured
+    network = AutoModelForCausalLM.from_pretrained(out / "two")
+    assert tuple(measure(network, ASKED, MEASURED_SEED, controls=True)) == done[1].measured
 
 
 def _template(folder: Path) -> str:
