@@ -72,3 +72,8 @@ def test_the_first_example_can_be_read() -> None:
     read = msgspec.convert(policy, PolicySection)
     assert read.temperature == 0
     assert read.max_tokens is not None
+
+
+def test_the_service_can_reach_postgresql() -> None:
+    unit = (DOCS.parent / "deploy/farthing.service").read_text()
+    assert '"farthing[serve,postgres]"' in unit

@@ -12,6 +12,7 @@ from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 
+from farthing.storage.keys import open_keys
 from farthing.storage.ledger.base import AccountBalance, UnknownCall
 from farthing.storage.ledger.ledger import open_ledger
 
@@ -86,6 +87,28 @@ def test_models_and_policies_are_listed(tmp_path: Path) -> None:
         assert running.get("/ready").json["status"] == "ready"
         assert running.get("/openapi.json").json["openapi"] == "3.1.0"
         assert running.get("/nowhere").json["error"]["code"] == "not_found"
+
+
+def test_a_key_for_one_model_hears_nothing_of_another(tmp_path: Path) -> None:
+    async def made() -> str:
+        keys = await open_keys(str(tmp_path / "gateway.db"))
+        try:
+            return (await keys.make("app", None, ["call"], models=["small"]))[1]
+        finally:
+            await keys.aclose()
+
+    opens = {"Authorization": f"Bearer {asyncio.run(made())}"}
+    with gateway(tmp_path, serve_section(keys=True) + models("http://127.0.0.1:9/v1")) as running:
+        assert [one["id"] for one in running.get("/v1/models", **opens).json["data"]] == ["small"]
+        assert running.get("/v1/models/small", **opens).json["farthing"]["price"]
+        other = running.get("/v1/models/large", **opens)
+        assert (other.status, other.json["error"]["code"]) == (403, "forbidden")
+        for none in (
+            running.get("/v1/models/none", **opens),
+            running.chat("none", "x", headers=opens),
+        ):
+            assert none.status == 404
+            assert "large" not in none.json["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from farthing.gateway.errors import (
     logged,
     refusal,
     unknown_key,
-    unknown_model,
 )
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.middleware import InFlightMiddleware, InFlightRequests
@@ -114,19 +113,15 @@ async def watched(request: Request) -> Response:
 async def models(request: Request) -> Response:
     """List what can be asked for: upstream models, and a virtual one for each policy."""
     gateway, key = gateway_of(request), await admitted(request, "call", "read")
-    names = [
-        name for name in gateway.chat.models if key is None or not key.models or name in key.models
-    ]
+    names = gateway.chat.models_for(key)
     return _json({"object": "list", "data": [_described(gateway, name) for name in names]})
 
 
 async def model(request: Request) -> Response:
-    """Describe one model."""
-    gateway = gateway_of(request)
-    await admitted(request, "call", "read")
+    """Describe one model that the key may use."""
+    gateway, key = gateway_of(request), await admitted(request, "call", "read")
     name = request.path_params["name"]
-    if name not in gateway.chat.models:
-        raise unknown_model(name, gateway.chat.models)
+    gateway.chat.check_allowed(name, key)
     return _json(_described(gateway, name))
 
 

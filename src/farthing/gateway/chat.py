@@ -75,13 +75,22 @@ class Chat:
         """What clients may ask for: models, and a virtual one for each policy."""
         return [*self.proxy.upstreams, *(PREFIX + name for name in self.policies)]
 
+    def models_for(self, key: KeyRecord | None) -> list[str]:
+        """Return those that a key may use."""
+        return [name for name in self.models if key is None or not key.models or name in key.models]
+
+    def check_allowed(self, name: str, key: KeyRecord | None) -> None:
+        """Refuse a model that is not served, or that a key may not use."""
+        allowed = self.models_for(key)
+        if name not in self.models:
+            raise unknown_model(name, allowed)
+        if name not in allowed:
+            raise forbidden(f"use the model '{name}'")
+
     def route(self, request: ChatRequest, key: KeyRecord | None) -> Route:
         """Return where a request goes."""
         name = request.model
-        if name not in self.models:
-            raise unknown_model(name, self.models)
-        if key is not None and key.models and name not in key.models:
-            raise forbidden(f"use the model '{name}'")
+        self.check_allowed(name, key)
         if name in self.proxy.upstreams:
             taking = [p for p in self.policies.values() if name in p.section.answers_for]
             fit = [(policy, policy.outside(request)) for policy in taking]
