@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -14,6 +16,7 @@ from farthing.gateway.monitoring import tables
 from farthing.gateway.monitoring.status import open_watch
 from farthing.gateway.recording import traffic_rows, traffic_sums
 from farthing.storage.database import Database, Step, open_database
+from farthing.storage.database_postgres import PostgresDatabase
 from farthing.storage.ledger.postgres import TRIES
 
 NUMBERS = ("CREATE TABLE IF NOT EXISTS numbers (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)",)
@@ -65,6 +68,70 @@ def test_of_writers_that_wait_for_each_other_all_are_heard_in_the_end(schema: st
             assert await database.read("SELECT n FROM numbers") == [(4,), (4,)]
         finally:
             await database.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_write_whose_connection_is_lost_is_done_once(schema: str) -> None:
+    async def run() -> None:
+        database = await two_numbers(schema)
+        try:
+            writing = asyncio.ensure_future(database.write(Step(ADD, [(1,)]), PAUSE, PAUSE))
+            await asyncio.sleep(0.1)
+            async with holding(schema) as other:
+                ended = await other.fetch(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE query LIKE 'SELECT pg_sleep%' AND pid <> pg_backend_pid()"
+                )
+            assert len(ended) == 1
+            await writing
+            assert await database.read("SELECT n FROM numbers WHERE id = 1") == [(1,)]
+        finally:
+            await database.aclose()
+
+    asyncio.run(run())
+
+
+class Cutting:
+    """Stands before a connection: the commits of its transactions arrive, and are not heard of."""
+
+    def __init__(self, connection: Any, left: list[Exception]) -> None:
+        self._connection, self._left = connection, left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        async with self._connection.transaction():
+            yield
+        if self._left:
+            raise self._left.pop()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [asyncpg.ConnectionDoesNotExistError("c"), asyncpg.AdminShutdownError("a"), OSError("r")],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_commit_that_was_not_heard_of_is_not_done_again(schema: str, problem: Exception) -> None:
+    async def run() -> None:
+        database = await two_numbers(schema)
+        assert isinstance(database, PostgresDatabase)
+        pool, left = database._pool, [problem]
+
+        @asynccontextmanager
+        async def acquire(timeout: float) -> AsyncIterator[Cutting]:
+            async with pool.acquire(timeout=timeout) as connection:
+                yield Cutting(connection, left)
+
+        try:
+            database._pool = cast("Any", SimpleNamespace(acquire=acquire))
+            assert await database.write(Step(ADD, [(1,)])) == 1
+            assert not left
+            assert await database.read("SELECT n FROM numbers WHERE id = 1") == [(1,)]
+        finally:
+            await pool.close()
 
     asyncio.run(run())
 

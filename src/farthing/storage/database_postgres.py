@@ -26,6 +26,13 @@ SELECT number FROM unnest(CAST($1 AS text[])) WITH ORDINALITY AS made (name, num
 WHERE to_regclass(format('%I.%I', current_schema(), name)) IS NULL ORDER BY number"""
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """What becomes of one of several writers that wait for each other: nothing of it was written."""
+LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+)
+"""What a connection that broke raises; a commit that was on its way may have arrived."""
 
 
 class PostgresDatabase:
@@ -57,31 +64,57 @@ class PostgresDatabase:
 
     async def read(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query; see `Database`."""
-        async with self._connection() as connection:
+
+        async def rows(connection: "Connection") -> list[Row]:
             return [tuple(row) for row in await connection.fetch(sql, *values)]
+
+        return await self._again(rows)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._pool.close()
 
     async def _in_transaction(self, work: "Callable[[Connection], Awaitable[T]]") -> T:
-        """Do something in a transaction; one that a deadlock ended is begun again."""
-        attempt = 0
-        while True:
-            attempt += 1
-            async with self._connection() as connection:
-                try:
-                    async with connection.transaction():
-                        return await work(connection)
-                except CONFLICTS:
-                    if attempt == TRIES:
-                        raise
-            await asyncio.sleep(WAIT_S * 2**attempt)
+        """Do something in a transaction, once, however often a try breaks.
 
-    @asynccontextmanager
-    async def _connection(self) -> "AsyncIterator[Connection]":
-        async with _explaining(self._url), self._pool.acquire(timeout=PATIENCE_S) as connection:
-            yield connection
+        A connection may break while its commit is on the way: the next one asks for the fate of the
+        transaction's number before it does the work again.
+        """
+        begun: tuple[int, T] | None = None
+
+        async def transact(connection: "Connection") -> T:
+            nonlocal begun
+            if begun is not None and await _committed(connection, begun[0]):
+                return begun[1]
+            begun = None
+            async with connection.transaction():
+                done = await work(connection)
+                begun = await connection.fetchval("SELECT txid_current()"), done
+            return done
+
+        return await self._again(transact)
+
+    async def _again(self, work: "Callable[[Connection], Awaitable[T]]") -> T:
+        """Do something on a connection, again where a conflict or a lost connection ended it."""
+        attempt = 0
+        async with _explaining(self._url):
+            while True:
+                attempt += 1
+                try:
+                    async with self._pool.acquire(timeout=PATIENCE_S) as connection:
+                        return await work(connection)
+                except (*CONFLICTS, *LOST) as problem:
+                    if attempt == TRIES or isinstance(problem, TimeoutError):
+                        raise
+                await asyncio.sleep(WAIT_S * 2**attempt)
+
+
+async def _committed(connection: "Connection", number: int) -> bool:
+    """Return whether a transaction was committed, once its fate is known."""
+    status = await connection.fetchval("SELECT txid_status($1)", number)
+    if status == "in progress":  # the server has not seen yet that its connection broke
+        raise asyncpg.ConnectionDoesNotExistError("a transaction is neither committed nor undone")
+    return bool(status == "committed")
 
 
 @asynccontextmanager
