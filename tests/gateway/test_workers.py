@@ -1,12 +1,13 @@
 """Several workers: one that cannot be started is started again, and ends no other."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from chat_server import Endpoint
 from gateway_running import models, serve_section
-from serving import Process, serving, until
+from serving import Process, refused, serving, until
 
 HOOK = """
 import multiprocessing, pathlib
@@ -61,12 +62,12 @@ def test_a_worker_that_cannot_be_started_is_started_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_worker_that_can_never_be_started_leaves_the_others(tmp_path: Path) -> None:
+def test_a_worker_that_cannot_be_started_for_long_leaves_the_others(tmp_path: Path) -> None:
     with (
         Endpoint() as stub,
         serving(tmp_path, text(tmp_path, stub, 1, 1), environment=path(tmp_path)) as running,
     ):
-        until(lambda: "4 times in a row: it is left out" in running.said(), 60)
+        until(lambda: "4 in a row: it is started again in 8 s" in running.said(), 60)
         assert starts(tmp_path) == 5
         assert answers(running)
     assert running.popen.returncode == 0, running.said()
@@ -80,3 +81,36 @@ def test_where_no_worker_can_be_started_the_gateway_ends(tmp_path: Path) -> None
         serving(tmp_path, text(tmp_path, stub, 0, 0), environment=path(tmp_path)),
     ):
         pass
+
+
+@pytest.mark.slow
+def test_a_worker_that_ends_again_and_again_is_waited_for(tmp_path: Path) -> None:
+    with Endpoint() as stub, serving(tmp_path, serve_section(workers=2) + models(stub.url)) as one:
+        until(lambda: len(one.workers) == 2)
+        one.kill(max(one.workers))
+        until(lambda: "1 in a row: it is started again in 1 s" in one.said(), 20)
+        assert answers(one)
+        until(lambda: len(one.workers) == 2, 20)
+        one.kill(max(one.workers))
+        until(lambda: "2 in a row: it is started again in 2 s" in one.said(), 20)
+        assert answers(one)
+    assert one.popen.returncode == 0, one.said()
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_parent_and_finish_what_is_under_way(tmp_path: Path) -> None:
+    text = serve_section(workers=3) + models("URL")
+    with (
+        Endpoint(latency_s=3.0) as stub,
+        serving(tmp_path, text.replace("URL", stub.url)) as running,
+        ThreadPoolExecutor() as threads,
+    ):
+        workers = running.workers
+        assert len(workers) == 3
+        asked = threads.submit(running.chat, "large", "two words")
+        until(lambda: stub.under_way == 1)
+        running.popen.kill()
+        until(lambda: refused(running.port))
+        assert asked.result(20).status == 200
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+        assert "Traceback" not in running.said()

@@ -1,6 +1,11 @@
 """The processes of a gateway that has several: one that fails is started again, others go on."""
 
 import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -9,25 +14,43 @@ from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 LOG = logging.getLogger("farthing.gateway")
 MOST_STARTS = 4
-"""How often in a row a worker may fail to start; then it is left out."""
+"""How often in a row each worker may fail where none ever served; then the gateway ends."""
 FIRST_PAUSE_S = 1.0
 """Seconds before the second start; twice as many before each further one."""
+LONGEST_PAUSE_S = 30.0
+STEADY_S = 30.0
+"""A worker that served for so many seconds is started again at once."""
 ANSWER_S = 0.5
 """Seconds that a worker is given to say whether it is ready; then it is asked again."""
 
 
+class Worker(Process):
+    """A process that serves, and ends with the one that started it."""
+
+    def target(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve, in the worker's process."""
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        super().target(sockets)
+
+
+def _end_with_parent() -> None:
+    """Ask this process to end, as its parent would have, once its parent is no more."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 @dataclass
 class _Starts:
-    """How the starts of one of the workers went, since it was last ready."""
+    """How one of the workers fares."""
 
-    ready: bool = False
+    ready_at: float | None = None
+    """When it was first ready since its last start, in `time.monotonic`."""
     failed: int = 0
+    """How often in a row it could not be started, or ended soon after."""
     again_at: float | None = None
     """When it is started again, in `time.monotonic`; None: no start is waited for."""
-
-    @property
-    def left_out(self) -> bool:
-        return self.failed == MOST_STARTS
 
 
 class Workers(Multiprocess):
@@ -36,59 +59,63 @@ class Workers(Multiprocess):
     @property
     def none_left(self) -> bool:
         """Whether no worker could be started."""
-        return all(self._starts[at].left_out for at in range(len(self.processes)))
+        failed = (self._starts[at].failed for at in range(len(self.processes)))
+        return not self._served and all(times >= MOST_STARTS for times in failed)
 
     def init_processes(self) -> None:
         """Start all workers."""
         self._starts: defaultdict[int, _Starts] = defaultdict(_Starts)
-        super().init_processes()
+        self._served = False
+        self.processes = [Worker(self.config, self.sockets) for _ in range(self.processes_num)]
+        for process in self.processes:
+            process.start()
 
     def keep_subprocess_alive(self) -> None:
-        """Start workers again that have ended; end once there is none left to start."""
+        """Start workers again that have ended; end where none was ever ready."""
         for at, process in enumerate(self.processes):
             starts = self._starts[at]
-            if self.should_exit.is_set() or starts.left_out:
-                continue
+            if self.should_exit.is_set():
+                return
             if starts.again_at is not None:
                 if time.monotonic() >= starts.again_at:
                     self._start(at)
             elif not self._goes_on(process, starts):
                 process.kill()  # where it is there and says nothing
                 process.join()
-                if starts.ready:
-                    self._start(at)
-                else:
-                    self._failed(at)
+                self._ended(at)
 
     def _goes_on(self, process: Process, starts: _Starts) -> bool:
         """Return whether a worker serves, or still starts; note when it is ready."""
-        if starts.ready:
+        if starts.ready_at is not None:
             return process.is_alive(self.config.timeout_worker_healthcheck)
         # Asked for a moment only: one that ends meanwhile would be waited for in vain.
         if process.exitcode is None and process.is_ready(ANSWER_S):
-            starts.ready, starts.failed = True, 0
+            starts.ready_at, self._served = time.monotonic(), True
         return process.exitcode is None
 
     def _start(self, at: int) -> None:
         self._starts[at] = _Starts(failed=self._starts[at].failed)
-        self.processes[at] = Process(self.config, self.sockets)
+        self.processes[at] = Worker(self.config, self.sockets)
         self.processes[at].start()
 
-    def _failed(self, at: int) -> None:
-        """Wait before the next start of a worker, or leave it out."""
+    def _ended(self, at: int) -> None:
+        """Start a worker again: at once where it served for long, else after a pause."""
         starts = self._starts[at]
+        if starts.ready_at is not None and time.monotonic() - starts.ready_at >= STEADY_S:
+            starts.failed = 0
+            self._start(at)
+            return
         starts.failed += 1
-        which = f"worker {at + 1} of {len(self.processes)} could not be started"
-        if not starts.left_out:
-            pause_s = FIRST_PAUSE_S * 2 ** (starts.failed - 1)
-            starts.again_at = time.monotonic() + pause_s
-            LOG.warning("%s; it is started again in %g s", which, pause_s)
-        elif self.none_left:
+        if self.none_left:
             self.should_exit.set()
-        else:
-            LOG.error(
-                "%s, %d times in a row: it is left out, and the others go on; see to what it said "
-                "above and restart the gateway",
-                which,
-                starts.failed,
-            )
+            return
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (starts.failed - 1))
+        starts.again_at = time.monotonic() + pause_s
+        LOG.warning(
+            "worker %d of %d %s, %d in a row: it is started again in %g s, and the others go on",
+            at + 1,
+            len(self.processes),
+            "could not be started" if starts.ready_at is None else "ended",
+            starts.failed,
+            pause_s,
+        )
