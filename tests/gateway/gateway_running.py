@@ -16,6 +16,7 @@ import uvicorn
 
 from farthing.gateway.app import application
 from farthing.gateway.config import read_config
+from farthing.gateway.connections import ConnectionConfig
 from farthing.gateway.monitoring.base import Watch
 from farthing.models.chat_serving import bind
 
@@ -125,8 +126,9 @@ def gateway(
     config = read_config(file, record=record)
     listening = bind("127.0.0.1", 0)
     server = uvicorn.Server(
-        uvicorn.Config(
+        ConnectionConfig(
             application(config, watch=watch, watching=watching),
+            client_timeout_s=config.serve.client_timeout_s,
             log_level="error",
             access_log=False,
             lifespan="on",

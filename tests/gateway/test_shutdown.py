@@ -95,13 +95,38 @@ def test_what_takes_longer_than_the_drain_is_cut_charged_and_marked(
         began = time.monotonic()
         assert running.popen.wait(20) == 0, running.said()
         assert time.monotonic() - began < 15
-        slow.done(), stream.done()
+        for reply in (slow.done(), stream.done()):
+            assert reply is not None
+            assert (reply.status, reply.json["error"]["code"]) == (503, "shutting_down")
+            assert reply.headers["Retry-After"] == "1"
+        assert "Traceback" not in running.said()
         until(lambda: stub.disconnects == 2)
     found = marked(str(tmp_path / "gateway.db"))
     assert len(found) == 2
     balance = total(str(tmp_path / "gateway.db"))
     assert balance.held.nano == 0
     assert balance.settled.nano == sum(one.amount.nano for one in found) > 0
+
+
+@pytest.mark.slow
+def test_a_stream_that_the_end_cuts_says_so(tmp_path: Path) -> None:
+    text = serve_section(drain_s=1.0)
+    with (
+        Endpoint(lambda _: "word " * 200, between_s=0.1) as stub,
+        serving(tmp_path, text + models(stub.url)) as running,
+    ):
+        stream = Asked(lambda: running.chat("large", "two words", stream=True))
+        until(lambda: stub.under_way == 1)
+        time.sleep(0.5)  # its first pieces are out
+        running.end()
+        assert running.popen.wait(20) == 0, running.said()
+        reply = stream.done()
+    assert reply is not None
+    *_, error, done = reply.events
+    assert (json.loads(error)["error"]["code"], done) == ("shutting_down", "[DONE]")
+    assert len(reply.events) > 3
+    assert "Traceback" not in running.said()
+    assert total(str(tmp_path / "gateway.db")).held.calls == 0
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The gateway as an ASGI application: its addresses, its keys, its beginning and its end."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -19,13 +20,14 @@ from farthing.gateway.admin.routes import routes as page_routes
 from farthing.gateway.admin.state import opened_pages
 from farthing.gateway.app_state import GatewayState, open_gateway
 from farthing.gateway.bundles import ServedBundle
-from farthing.gateway.chat_endpoint import GONE, create_chat_completion, read_body
+from farthing.gateway.chat_endpoint import GONE, create_chat_completion, go_on, read_body
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.errors import (
     ApiError,
     forbidden,
     logged,
     refusal,
+    shutting_down,
     unknown_key,
 )
 from farthing.gateway.metrics import CONTENT_TYPE
@@ -98,7 +100,7 @@ async def feedback(request: Request) -> Response:
     """Take what somebody says of a reply."""
     gateway, key = gateway_of(request), await admitted(request, "call")
     serve = gateway.config.serve
-    body = await read_body(request, serve.most_body_bytes)
+    body = await read_body(request, serve)
     noted = await take_feedback(gateway.grading, body, key, workers=serve.workers)
     return _json(noted.to_json())
 
@@ -220,6 +222,9 @@ def _said(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except ClientDisconnect:
             return refused(ApiError(GONE, "the client went away", "server_error"))
+        except asyncio.CancelledError:  # the server is out of patience as it ends
+            go_on()
+            return refused(shutting_down())
         except Exception as error:  # noqa: BLE001 - else the server logs it with all its text
             logged(error)
             return refused(refusal(error))

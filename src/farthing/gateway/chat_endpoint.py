@@ -23,14 +23,17 @@ from farthing.gateway.charging import DeferredSettlements
 from farthing.gateway.chat import Chat
 from farthing.gateway.chat_request import ChatRequest, CompletionContext, read_chat
 from farthing.gateway.completions import Receipt, replayed
+from farthing.gateway.config_sections import ServeSection
 from farthing.gateway.deadline import Deadline
 from farthing.gateway.errors import (
     ApiError,
     in_progress,
     logged,
     refusal,
+    shutting_down,
     too_large,
     too_late,
+    too_slow,
 )
 from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.base import Different, Done, UnderWay
@@ -45,7 +48,7 @@ async def create_chat_completion(
     gateway: GatewayState, http: Request, key: KeyRecord | None
 ) -> Response:
     """Answer a posted chat completion."""
-    body = await read_body(http, gateway.config.serve.most_body_bytes)
+    body = await read_body(http, gateway.config.serve)
     request = read_chat(body, http.headers)
     most = gateway.config.serve.deadline_s
     deadline = Deadline.within(min(most, request.options.deadline_s or most))
@@ -113,7 +116,7 @@ class _CompletionHandler:
                 await self._not_answered(504)
                 raise too_late(self.deadline.seconds) from None
             await self._not_answered(
-                refusal(error).status if isinstance(error, Exception) else GONE
+                refusal(error).status if isinstance(error, Exception) else shutting_down().status
             )
             raise
         await self.end(200, whole.body)
@@ -176,13 +179,19 @@ class _EventStream(Response):
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         sending = asyncio.ensure_future(self._send_all(send))
         gone = asyncio.ensure_future(_gone(receive))
+        cut = False
         try:
             await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            go_on()
+            cut = True
         finally:
             gone.cancel()
             if not sending.done():
                 sending.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
+            if cut:
+                await self._done(send, await self._failed(send, shutting_down()))
             await asyncio.shield(self._end())
 
     async def _end(self) -> None:
@@ -208,6 +217,9 @@ class _EventStream(Response):
             else:
                 logged(error)
                 status = await self._failed(send, refusal(error))
+        await self._done(send, status)
+
+    async def _done(self, send: Send, status: int) -> None:
         await self._write(send, b"data: [DONE]\n\n")
         self._status = status
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -245,18 +257,29 @@ async def cancel_on_disconnect(http: Request, made: Awaitable[T]) -> T:
         await asyncio.gather(making, gone, return_exceptions=True)
 
 
+def go_on() -> None:
+    """Let this task go on, which the server cancelled as it ends, so that it can say so."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def read_body(http: Request, most: int) -> bytes:
-    """Return the body of a request."""
+async def read_body(http: Request, serve: ServeSection) -> bytes:
+    """Return the body of a request, which must be there in time."""
     parts: list[bytes] = []
     length = 0
-    async for part in http.stream():
-        length += len(part)
-        if length > most:
-            raise too_large(most)
-        parts.append(part)
+    try:
+        async with asyncio.timeout(serve.client_timeout_s):
+            async for part in http.stream():
+                length += len(part)
+                if length > serve.most_body_bytes:
+                    raise too_large(serve.most_body_bytes)
+                parts.append(part)
+    except TimeoutError:
+        raise too_slow(serve.client_timeout_s) from None
     return b"".join(parts)

@@ -72,6 +72,19 @@ def too_large(most: int) -> ApiError:
     return ApiError(413, said, code="too_large")
 
 
+def too_slow(seconds: float) -> ApiError:
+    """Return the refusal of a body that did not come in time; what is left of it is not read."""
+    said = f"the request was not all there within {seconds:g} s; send it again"
+    return ApiError(408, said, "timeout_error", "request_timeout", headers={"Connection": "close"})
+
+
+def shutting_down() -> ApiError:
+    """Return the refusal of a request that is cut off as the server ends."""
+    said = "the gateway is restarting and could not finish this request; ask again in a moment"
+    headers = {"Retry-After": "1", "Connection": "close"}
+    return ApiError(503, said, "server_error", "shutting_down", headers=headers)
+
+
 def too_late(seconds: float) -> ApiError:
     """Return the refusal of a request whose deadline passed."""
     said = f"there was no answer within the deadline of {seconds:g} s"

@@ -29,13 +29,14 @@ _MEANINGS = {
     "403": "The key may not do this",
     "404": "There is no such model, address or recorded request",
     "405": "The address takes another method",
+    "408": "The request did not come in time",
     "409": "A request under the same idempotency key is being answered",
     "413": "The request is too long",
     "422": "The idempotency key, or a wish, does not fit",
     "429": "Too much in a minute, here or upstream; Retry-After says when to come back",
     "500": "A mistake of the gateway",
     "502": "A model failed",
-    "503": "The database of the gateway does not answer",
+    "503": "The database of the gateway does not answer, or the gateway ends",
     "504": "A model, or the request's deadline, was too slow",
 }
 

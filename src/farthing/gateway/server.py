@@ -46,6 +46,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
 
         from farthing.gateway.admin.state import opened_pages  # noqa: PLC0415
         from farthing.gateway.app_state import open_gateway  # noqa: PLC0415
+        from farthing.gateway.connections import ConnectionConfig  # noqa: PLC0415
         from farthing.gateway.workers import Workers  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
@@ -67,8 +68,9 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
     os.environ[RECORD], os.environ[WATCH] = str(int(record)), str(int(watch))
     os.environ[WORKERS] = str(section.workers)
     with _shared_metrics(section.workers):
-        settings = uvicorn.Config(
+        settings = ConnectionConfig(
             "farthing.gateway.server:worker",
+            client_timeout_s=section.client_timeout_s,
             factory=True,
             workers=section.workers,
             log_level="warning",
