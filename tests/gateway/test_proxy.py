@@ -151,6 +151,31 @@ def test_an_upstream_failure_has_its_status_and_costs_what_it_can(
 
 
 @pytest.mark.parametrize(
+    ("fault", "said", "calls", "stream"),
+    [
+        ("reset", "", 2, False),
+        ("reset", "", 2, True),
+        ("garbage", "", 2, False),
+        ("garbage", ", paid = 0", 1, False),
+        ("reset", ", paid = 3", 4, True),
+        ("500", "", 6, False),
+    ],
+)
+def test_what_may_have_to_be_paid_is_tried_once_more(
+    tmp_path: Path, fault: str, said: str, calls: int, stream: bool
+) -> None:
+    with Endpoint(faults={fault: 1.0}) as stub:
+        text = serve_section() + models(stub.url, tries=6)
+        text = text.replace("tries = 6", f"tries = 6, first_s = 0.001{said}")
+        with gateway(tmp_path, text) as running:
+            assert running.chat("large", "two words", stream=stream).status == 502
+        assert len(stub.requests) == calls
+    assert len(unknowns(tmp_path)) == (0 if fault == "500" else calls)
+    each = {one.amount.nano for one in unknowns(tmp_path)}
+    assert spent(tmp_path).settled.nano == sum(each) * len(unknowns(tmp_path))
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("service_tier", "priority"),

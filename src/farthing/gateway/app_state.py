@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from farthing.errors import ConfigError, FarthingError
@@ -89,7 +89,7 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         models = hurried.open(admissions=admissions)
         for one in models.values():
             stack.push_async_callback(one.aclose)
-        policies, closing = open_policies(config, models)
+        policies, closing = open_policies(replace(config, models=hurried), models)
         for other in closing:
             stack.push_async_callback(other.aclose)
         metrics, limits = Metrics(), RequestLimits.of(config.limits)

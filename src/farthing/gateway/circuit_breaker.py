@@ -17,6 +17,8 @@ FAILURES = 3
 """Requests in a row that a model fails before it is left alone."""
 TRIES = 2
 """Most tries of a model before its fallbacks are asked."""
+PAID = 1
+"""Most tries again after one that may have to be paid, where a section does not say."""
 ASKED_S = 5.0
 """Most seconds that a provider may ask to wait for; one that asks for more, the client hears of."""
 _AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind, ContextTooLongError.kind})
@@ -35,7 +37,8 @@ def limit_retries(models: ModelsConfig, fallbacks: Collection[str]) -> ModelsCon
         allowed = section.patience
         asked_s = ASKED_S if allowed.asked_s is None else allowed.asked_s
         tries = min(allowed.tries, TRIES) if name in fallbacks else allowed.tries
-        patience = msgspec.structs.replace(allowed, asked_s=asked_s, tries=tries)
+        paid = PAID if allowed.paid is None else allowed.paid
+        patience = msgspec.structs.replace(allowed, asked_s=asked_s, tries=tries, paid=paid)
         sections[name] = replace(section, patience=patience)
     return replace(models, sections=sections)
 

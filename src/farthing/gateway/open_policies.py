@@ -60,7 +60,7 @@ def _of_pool(
     system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
     most = section.max_tokens or config.serve.default_max_output
     tried = pool_agents((*section.pool, *section.trial), section, config, models)
-    tries = max(config.models.sections[one].patience.tries for one in section.pool)
+    tries = max(config.models.sections[one].patience.paid_tries for one in section.pool)
     return GatewayPolicy(name, section, task, plan, system, most, tried, tries)
 
 

@@ -34,7 +34,7 @@ class GatewayPolicy:
     tried: tuple[Agent, ...]
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
     tries: int | None = None
-    """Most tries of a call, where nothing that is asked depends on what came before."""
+    """Most paid tries of a call, where nothing that is asked depends on what came before."""
     loaded: Mapping[str, ServedBundle] = field(default_factory=dict)
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
     unproved: frozenset[str] = frozenset()

@@ -37,6 +37,18 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Most seconds to spend on waiting; a longer Retry-After ends the call at once."""
     asked_s: Seconds | None = None
     """Most of these seconds that a provider may ask for (Retry-After); None: all of them."""
+    paid: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Most tries again after one that may have to be paid: a reply that cannot be read, one that
+    breaks off, or none in time. None: as many as `tries` allows, or one in a gateway."""
+
+    @property
+    def paid_tries(self) -> int:
+        """Most tries of a call that may have to be paid.
+
+        >>> RetryPolicy().paid_tries, RetryPolicy(paid=1).paid_tries
+        (6, 2)
+        """
+        return self.tries if self.paid is None else min(self.tries, 1 + self.paid)
 
     def wait_s(self, retry: int, retry_after_s: float | None, uniform: float) -> float:
         """Return the seconds before a retry, counted from 0, given a uniform number in [0, 1).
@@ -87,18 +99,20 @@ async def retry(
     clock = clock or SystemClock()
     failed_nano: int | None = 0
     waited_s = asked_s = 0.0
-    tries = 0
+    tries = paid = 0
     while True:
         tries += 1
         try:
             return RetryResult(await attempt(), failed_nano, tries)
         except ModelError as error:
             failed_nano = add_cost(failed_nano, error.cost_nano)
+            paid += error.cost_nano != 0
             wait_s = patience.wait_s(tries - 1, error.retry_after_s, uniform())
             waited_s += wait_s
             asked_s += error.retry_after_s or 0.0
             over = (
                 tries >= patience.tries
+                or paid >= patience.paid_tries
                 or waited_s > patience.total_s
                 or asked_s > (patience.total_s if patience.asked_s is None else patience.asked_s)
                 or clock.now() + wait_s >= until
