@@ -175,6 +175,35 @@ def test_the_largest_cost_by_hand() -> None:
     image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}]
     assert largest(ask(messages=image)) == WINDOW * 2_000 + 50 * 8_000
     assert largest(ask(messages=image), context_window=9) == 9 * 2_000 + 50 * 8_000
+    text = len(
+        '{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":}}]}]}'
+    )
+    text += len(',"max_tokens":50,"model":"m"') + 72
+    assert largest(ask(messages=image), image_tokens=700) == (text + 700) * 2_000 + 50 * 8_000
+
+
+def picture(data: str, detail: str | None = None) -> dict[str, Any]:
+    said = {"url": f"data:image/png;base64,{data}"} | ({"detail": detail} if detail else {})
+    return {"role": "user", "content": [{"type": "image_url", "image_url": said}]}
+
+
+def test_an_image_is_reserved_by_the_formula_of_its_model() -> None:
+    """Whatever its size: at most 8 tiles of 170 tokens and 85, or 1,536 patches times 2.46."""
+    little, much = ask(messages=[picture("a")]), ask(messages=[picture("a" * 900_000)])
+    twice = ask(messages=[picture("a"), picture("a", "low")])
+    sold = {"price_provider": "openai", "model": "gpt-4o-2024-08-06"}
+    assert largest(little, **sold) == largest(much, **sold)
+    # 2.50 dollars a million in, 10 out; the text is less than 250 bytes and its template
+    assert 1_445 * 2_500 < largest(little, **sold) - 50 * 10_000 < (1_445 + 322) * 2_500
+    assert 85 * 2_500 < largest(twice, **sold) - largest(little, **sold) < (85 + 150) * 2_500
+    nano = sold | {"model": "gpt-4.1-nano"}
+    assert 3_779 * 100 < largest(much, **nano) - 50 * 400 < (3_779 + 322) * 100
+    sound = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
+    heard = ask(messages=[{"role": "user", "content": [sound]}])
+    assert largest(heard, **sold) == 128_000 * 2_500 + 50 * 10_000, "its published window"
+
+
+def test_an_output_without_a_limit_is_a_windows() -> None:
     assert largest(omit=["max_tokens"], context_window=100) > largest() + 40 * 8_000
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from farthing.gateway.deadline import Deadline
+from farthing.gateway.image_tokens import images_in, is_image
 from farthing.gateway.options import RequestError, RequestOptions, read_options
 from farthing.storage.keys import KeyRecord
 
@@ -78,8 +79,14 @@ class ChatRequest:
 
     @property
     def opaque(self) -> bool:
-        """Whether it may be read as more tokens than it has bytes: images, audio, searches."""
-        return bool(self.body.get("web_search_options")) or not all(map(_is_text, self.messages))
+        """Whether what is no image in it may be read as more tokens than it has bytes: audio."""
+        readable = (_is_text(message, images=True) for message in self.messages)
+        return bool(self.body.get("web_search_options")) or not all(readable)
+
+    @property
+    def images(self) -> list[Mapping[str, Any]]:
+        """The images in it, each with its `url` and maybe its `detail`."""
+        return list(images_in(self.messages))
 
 
 @dataclass(frozen=True)
@@ -227,11 +234,13 @@ def _is_spoken(message: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_text(message: Mapping[str, Any]) -> bool:
+def _is_text(message: Mapping[str, Any], *, images: bool = False) -> bool:
+    """Return whether a message is text alone, or where they are allowed text and images."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     return not message.get("audio") and all(
-        part.get("type") in ("text", "refusal") and isinstance(part.get(part["type"]), str)
+        (part.get("type") in ("text", "refusal") and isinstance(part.get(part["type"]), str))
+        or (images and is_image(part))
         for part in parts
     )
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
 from farthing.gateway.chat_request import ChatRequest, RequestError
+from farthing.gateway.image_tokens import bytes_of, tokens_of_image
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import CHUNK, Bounding, HttpStream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
@@ -20,11 +21,16 @@ from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.openai_compatible import OpenAISettings
-from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, PriceTable
+from farthing.models.prices import (
+    TOKENS_PER_MESSAGE,
+    TOKENS_PER_PROMPT,
+    PriceTable,
+    published_window,
+)
 from farthing.models.retry import RetryPolicy
 
 WINDOW = 2**21
-"""Tokens that a model may take in where its section names no `context_window`."""
+"""Tokens that a model may take in where neither its section nor its published price says it."""
 TOKENS_PER_SCHEMAS = 1_024
 """Most tokens that a provider puts around tools and formats."""
 _SCHEMAS = ("tools", "functions", "response_format")
@@ -74,8 +80,8 @@ class HttpUpstream:
     def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
         """Return the most that one try can take: no tokeniser makes more of a text than its bytes.
 
-        Schemas count twice, since templates write them anew, with spaces. What is not text counts
-        as the context window.
+        Schemas count twice, since templates write them anew, with spaces. Images count by the
+        provider's formula or by `image_tokens`; what else is not text as the context window.
         """
         sent = self._sent(request, default_max_output)
         return Bound(sent.nano, sent.usage.input_tokens + sent.usage.output_tokens)
@@ -164,7 +170,16 @@ class HttpUpstream:
         schemas = [wanted[name] for name in _SCHEMAS if wanted.get(name)]
         again = len(msgspec.json.encode(schemas)) + TOKENS_PER_SCHEMAS if schemas else 0
         template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
-        return len(body) + template + again
+        images = request.images
+        text = len(body) - sum(map(bytes_of, images)) + template + again
+        each = [self._image(one.get("detail")) for one in images]
+        seen = [tokens for tokens in each if tokens is not None]
+        return text + sum(seen) if len(seen) == len(images) else self._window
+
+    def _image(self, detail: str | None) -> int | None:
+        """Return the most tokens that an image counts as; None: nothing says that."""
+        stated = self._settings.image_tokens
+        return tokens_of_image(self.model, detail) if stated is None else stated
 
     def _output(self, wanted: Mapping[str, Any]) -> int:
         limit, n = wanted.get(self._settings.limit_name), wanted.get("n") or 1
@@ -173,9 +188,13 @@ class HttpUpstream:
         refused = len(msgspec.json.encode(predicted)) if predicted else 0
         return ((limit if isinstance(limit, int) else self._window) + refused) * n
 
-    @property
+    @cached_property
     def _window(self) -> int:
-        return self._settings.context_window or WINDOW
+        settings = self._settings
+        if settings.context_window is not None:
+            return settings.context_window
+        provider, url = settings.price_provider, settings.url
+        return published_window(settings.model, provider=provider, url=url) or WINDOW
 
     def _took(
         self, sent: _Sent, started: float, body: bytes, usage: Usage | None, model: str | None

@@ -21,7 +21,11 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     limit_name: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     """What the endpoint calls the limit on output tokens; OpenAI's newer models want the former."""
     context_window: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """Most tokens that the model takes in: what bounds the price of images and audio."""
+    """Most tokens that the model takes in: what bounds the price of audio and files. None: as
+    published with its price, where it is."""
+    image_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Most input tokens that one image counts as; None: as OpenAI's formula for the model has it,
+    or where none is known the context window."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)

@@ -197,18 +197,20 @@ def largest_cost_nano(price: Price | None, model: str, prompt: Prompt, seconds: 
     return price.largest_nano(largest_usage(prompt), seconds)
 
 
-def _published(model: str, provider: str | None, url: str | None) -> TokenPrice | None:
-    # Its table takes half a second to load: who has a table of their own need not wait.
-    from genai_prices import Usage as PricedUsage  # noqa: PLC0415
-    from genai_prices import calc_price  # noqa: PLC0415
+def published_window(model: str, *, provider: str | None, url: str | None) -> int | None:
+    """Return how many tokens a model takes in, as published with its price; None: nobody says.
 
-    one = PricedUsage(input_tokens=1, output_tokens=1)
-    try:
-        if provider is not None:
-            found = calc_price(one, model, provider_id=provider)
-        else:
-            found = calc_price(one, model, provider_api_url=url)
-    except LookupError:
+    >>> published_window("gpt-4o", provider="openai", url=None)
+    128000
+    >>> published_window("my-own-8b", provider=None, url="http://127.0.0.1:8000/v1")
+    """
+    found = _calculated(model, provider, url)
+    return None if found is None else found.model.context_window
+
+
+def _published(model: str, provider: str | None, url: str | None) -> TokenPrice | None:
+    found = _calculated(model, provider, url)
+    if found is None:
         return None
     prices = found.model_price
     if prices.input_mtok is None or prices.output_mtok is None:
@@ -217,6 +219,21 @@ def _published(model: str, provider: str | None, url: str | None) -> TokenPrice 
     cached = {} if prices.cache_read_mtok is None else _tiers(prices.cache_read_mtok)
     rates = _rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok), cached)
     return TokenPrice(rates, requests)
+
+
+def _calculated(model: str, provider: str | None, url: str | None) -> Any:
+    """Return what `genai-prices` knows of a model; None where that is nothing."""
+    # Its table takes half a second to load: who has a table of their own need not wait.
+    from genai_prices import Usage as PricedUsage  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    one = PricedUsage(input_tokens=1, output_tokens=1)
+    try:
+        if provider is not None:
+            return calc_price(one, model, provider_id=provider)
+        return calc_price(one, model, provider_api_url=url)
+    except LookupError:
+        return None
 
 
 def _usd(amount: Decimal) -> str:
