@@ -43,7 +43,9 @@ def models(url: str, *names: str, tries: int = 1) -> str:
 def serve_section(**fields: Any) -> str:
     """Return the section `[serve]`, without keys unless they are asked for."""
     said = {"database": "gateway.db", "strongest": "large", "keys": False} | fields
-    return "[serve]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in said.items())
+    said = {"default_max_output": 4_096} | said  # or None
+    given = {name: value for name, value in said.items() if value is not None}
+    return "[serve]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in given.items())
 
 
 @dataclass(frozen=True)

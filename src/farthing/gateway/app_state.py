@@ -98,7 +98,13 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         recording = None if config.record is None else await opening.recording(config.record)
         strongest = Baseline(serve.strongest, upstreams[serve.strongest].price)
         breaker = CircuitBreaker(serve.cooldown_s, serve.fallbacks)
-        proxy = Proxy(upstreams, serve.default_max_output, serve.fallbacks, breaker)
+        proxy = Proxy(
+            upstreams,
+            serve.default_max_output,
+            serve.fallbacks,
+            breaker,
+            shortens=serve.over_budget == "shorten",
+        )
         paces = {
             name: Pace.of(section.pacing, serve.workers)
             for name, section in config.policies.items()

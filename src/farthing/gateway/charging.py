@@ -215,6 +215,8 @@ class ChargeAttempt:
     """Seconds from its beginning to its end, once it has ended."""
     paid_nano: int | None = None
     """What it was settled for; None: it was not, and counts as its largest cost."""
+    max_tokens: int | None = None
+    """The limit that it was sent with since more could not be paid; None: as it was asked."""
 
     @property
     def cost_nano(self) -> int:

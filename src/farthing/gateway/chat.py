@@ -189,7 +189,15 @@ class Chat:
         of_job = route.policy is not None and route.policy.section.job is not None
         noting = frozenset[str]() if of_job else self.proxy.noting
         charges = RequestCharges(
-            self.ledger, self.limits, asked.key, lease_s, policy, asked.trace, waiting, noting
+            self.ledger,
+            self.limits,
+            asked.key,
+            lease_s,
+            policy,
+            asked.trace,
+            waiting,
+            noting,
+            asked.tries,
         )
         try:
             yield charges
@@ -275,6 +283,7 @@ class Chat:
             latency_s=asked.deadline.took_s,
             calls=attempts_json(charges.tries),
             says=f"Nothing is promised: {why}.",
+            max_tokens=charges.tries[-1].max_tokens,
             stopped=why == STOPPED,
         )
 

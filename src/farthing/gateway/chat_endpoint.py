@@ -6,7 +6,7 @@ idempotency key is neither run nor paid again.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from farthing.errors import FarthingError, ModelTimeoutError
 from farthing.gateway.app_state import GatewayState
-from farthing.gateway.charging import DeferredSettlements
+from farthing.gateway.charging import ChargeAttempt, DeferredSettlements
 from farthing.gateway.chat import Chat
 from farthing.gateway.chat_request import ChatRequest, CompletionContext, read_chat
 from farthing.gateway.completions import Receipt, replayed
@@ -107,7 +107,7 @@ class _CompletionHandler:
                 if self.request.stream:
                     pieces = self.chat.pieces(asked, self.waiting)
                     first = await cancel_on_disconnect(http, anext(pieces))
-                    return _EventStream(self, pieces, first)
+                    return _EventStream(self, pieces, first, asked.tries)
                 whole = await cancel_on_disconnect(http, self.chat.whole(asked, self.waiting))
         except BaseException as error:
             if pieces is not None:  # its first piece may have come as the time ran out
@@ -163,12 +163,15 @@ class _EventStream(Response):
         posted: _CompletionHandler,
         pieces: AsyncGenerator[bytes | Receipt],
         first: bytes | Receipt,
+        tries: Sequence[ChargeAttempt],
     ) -> None:
         super().__init__(None, 200, {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self.headers["X-Farthing-Trace"] = posted.trace
         if isinstance(first, Receipt):
             self.headers.update(first.headers())
+        elif tries[-1].max_tokens is not None:
+            self.headers["X-Farthing-Max-Tokens"] = str(tries[-1].max_tokens)
         self._posted, self._pieces, self._first = posted, pieces, first
         self._kept: list[bytes] = []
         self._status = GONE

@@ -6,8 +6,8 @@ nobody knows yet included.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from farthing.gateway.deadline import Deadline
 from farthing.gateway.image_tokens import images_in, is_image
 from farthing.gateway.options import RequestError, RequestOptions, read_options
 from farthing.storage.keys import KeyRecord
+
+if TYPE_CHECKING:
+    from farthing.gateway.charging import ChargeAttempt
 
 __all__ = [
     "ChatRequest",
@@ -99,6 +102,8 @@ class CompletionContext:
     trace: str
     """Its id in the recorded traffic."""
     deadline: Deadline
+    tries: "list[ChargeAttempt]" = field(default_factory=list)
+    """Every try that is made for it, in the order in which they began."""
 
 
 def read_chat(

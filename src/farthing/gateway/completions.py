@@ -47,6 +47,8 @@ class Receipt:
     another): audits go on, as a new one is made of them. Not said to clients."""
     provenance: Provenance | None = None
     """Whether requests are made as those in the bundle's traces were; None: no bundle decided."""
+    max_tokens: int | None = None
+    """The limit that it was asked with since more could not be paid; None: as the client asked."""
     stopped: bool = False
     """Whether the client did not stay for the end."""
     answers: tuple[Mapping[str, Any], ...] = ()
@@ -68,6 +70,7 @@ class Receipt:
             "certificate": self.certificate,
             "provenance": self.provenance,
             "mode": self.mode,
+            "max_tokens": self.max_tokens,
             "set": list(self.answers),
         }
 
@@ -162,6 +165,7 @@ _HEADERS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
     "Certificate": ("certificate", _TEXT),
     "Provenance": ("provenance", _TEXT),
     "Mode": ("mode", _TEXT),
+    "Max-Tokens": ("max_tokens", _TEXT),
 }
 """Header to the field that it repeats, and how it is written."""
 

@@ -34,8 +34,11 @@ class ServeSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     workers: Positive = 1
     keys: bool = True
     """Whether clients need a key of `farthing keys`; without, anybody who reaches it may ask."""
-    default_max_output: Positive = 4096
-    """Most output tokens of a reply, where a request names none."""
+    default_max_output: Positive | None = None
+    """Most output tokens of a reply, sent where a request names none; None: the model's own."""
+    over_budget: Literal["refuse", "shorten"] = "refuse"
+    """What becomes of a request without a limit where all that the model may write cannot be paid:
+    it is refused, or sent with the limit that can."""
     most_body_bytes: Positive = 8 * 2**20
     deadline_s: Seconds = 600.0
     """Most seconds a request may take; it may ask for fewer."""

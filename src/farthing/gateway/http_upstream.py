@@ -1,6 +1,7 @@
 """A model behind an OpenAI-compatible endpoint: requests and replies pass through unchanged.
 
-Changed in a request are the model's name, the limit on output tokens, and what the section says.
+Changed in a request are the model's name, what the limit on output tokens is called, and what the
+section says.
 """
 
 import time
@@ -77,7 +78,7 @@ class HttpUpstream:
     def __repr__(self) -> str:
         return f"HttpUpstream({self._settings.place})"
 
-    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
         """Return the most that one try can take: no tokeniser makes more of a text than its bytes.
 
         Schemas count twice, since templates write them anew, with spaces. Images count by the
@@ -87,7 +88,11 @@ class HttpUpstream:
         return Bound(sent.nano, sent.usage.input_tokens + sent.usage.output_tokens)
 
     async def send(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> Reply:
         """Try once; cancelling the task closes the connection."""
         started = time.perf_counter()
@@ -107,7 +112,11 @@ class HttpUpstream:
 
     @asynccontextmanager
     async def stream(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> AsyncIterator[StreamedReply]:
         """Try once, for a reply in pieces; leaving the block closes the connection."""
         started = time.perf_counter()
@@ -138,12 +147,14 @@ class HttpUpstream:
             if not is_priced(request.body.get(name)):
                 raise RequestError(f"'{name}' has a price of its own here; leave it out", name)
 
-    def _sent(self, request: ChatRequest, default_max_output: int) -> _Sent:
+    def _sent(self, request: ChatRequest, default_max_output: int | None) -> _Sent:
         self._check_priced(request)
         settings = self._settings
+        limit = request.limit or default_max_output
+        limited: dict[str, Any] = {settings.limit_name: limit} if limit else {}
         wanted = {
             **{name: value for name, value in request.body.items() if name not in _DROPPED},
-            settings.limit_name: request.limit or default_max_output,
+            **limited,
             **settings.extra,
             "model": settings.model,
         }
@@ -186,7 +197,8 @@ class HttpUpstream:
         predicted = wanted.get("prediction")
         # Tokens that were predicted and not used are paid for as output.
         refused = len(msgspec.json.encode(predicted)) if predicted else 0
-        return ((limit if isinstance(limit, int) else self._window) + refused) * n
+        own = self._settings.max_output or self._window
+        return ((limit if isinstance(limit, int) else own) + refused) * n
 
     @cached_property
     def _window(self) -> int:

@@ -9,6 +9,7 @@ from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import PolicySection
 from farthing.gateway.policies import GatewayPolicy
+from farthing.gateway.upstream_base import ASSUMED_OUTPUT
 from farthing.models.base import Model
 from farthing.runtime.job import Job, read_job, sold
 from farthing.runtime.protocol import Independent
@@ -44,7 +45,7 @@ def pool_agents(
     models: Mapping[str, Model],
 ) -> tuple[ChatAgent, ...]:
     """Return agents of a policy's task, each of which asks as the client did."""
-    most = section.max_tokens or config.serve.default_max_output
+    most = section.max_tokens or config.serve.default_max_output or ASSUMED_OUTPUT
     temperature = ChatAgent.temperature if section.temperature is None else section.temperature
     return tuple(
         ChatAgent(models[name], name, str.strip, section.system, most, temperature)
@@ -58,7 +59,7 @@ def _of_pool(
     task: Task = plugins.load("tasks", section.task)
     plan = Independent(pool_agents(section.pool, section, config, models), 1, task)
     system = system_of(plan, {one: sold(config.models, one) for one in section.pool})
-    most = section.max_tokens or config.serve.default_max_output
+    most = section.max_tokens or config.serve.default_max_output or ASSUMED_OUTPUT
     tried = pool_agents((*section.pool, *section.trial), section, config, models)
     tries = max(config.models.sections[one].patience.paid_tries for one in section.pool)
     return GatewayPolicy(name, section, task, plan, system, most, tried, tries)
@@ -69,7 +70,7 @@ def _of_job(
 ) -> tuple[GatewayPolicy, list[Any]]:
     job: Job = read_job(Path(str(section.job)))
     recording, closing = job.open(workers=config.serve.workers)
-    most = section.max_tokens or config.serve.default_max_output
+    most = section.max_tokens or config.serve.default_max_output or ASSUMED_OUTPUT
     protocol, task = recording.protocol, recording.task
     tried = tuple(agent for number, agent in protocol.turns() if number == 1)
     policy = GatewayPolicy(name, section, task, protocol, job.system(), most, tried)

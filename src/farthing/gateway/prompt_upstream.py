@@ -9,7 +9,7 @@ import msgspec
 
 from farthing.errors import BadRequestError, ModelError, ModelTimeoutError
 from farthing.gateway.chat_request import ChatRequest
-from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
+from farthing.gateway.upstream_base import ASSUMED_OUTPUT, Bound, Reply, StreamedReply
 from farthing.models import chat_serving
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.models.prices import Price, largest_usage
@@ -28,26 +28,38 @@ class SpokenUpstream:
         self.patience = patience
         self._model = model
 
-    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
         """Return the most that one try can take."""
-        return self._bound(_read(request).prompts(default_max_output))
+        return self._bound(_read(request).prompts(default_max_output or ASSUMED_OUTPUT))
 
     async def send(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> Reply:
         """Try once; where one choice fails, all do."""
         asked = _read(request)
-        done, seconds = await self._complete(asked.prompts(default_max_output), timeout_s)
+        done, seconds = await self._complete(
+            asked.prompts(default_max_output or ASSUMED_OUTPUT), timeout_s
+        )
         body = msgspec.json.encode(chat_serving.reply(asked, done))
         return _reply(body, done, seconds)
 
     @asynccontextmanager
     async def stream(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> AsyncIterator[StreamedReply]:
         """Try once; the whole reply is there before its first piece."""
         asked = _read(request)
-        done, seconds = await self._complete(asked.prompts(default_max_output), timeout_s)
+        done, seconds = await self._complete(
+            asked.prompts(default_max_output or ASSUMED_OUTPUT), timeout_s
+        )
         chunks = [msgspec.json.encode(chunk) for chunk in chat_serving.chunks(asked, done)]
         yield _Chunks(chunks, _reply(b"", done, seconds))
 

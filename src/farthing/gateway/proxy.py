@@ -17,8 +17,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TypeVar
 
 from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
 from farthing.gateway.charging import ChargeAttempt, RequestCharges
@@ -39,11 +40,26 @@ from farthing.gateway.upstream import (
 from farthing.models.base import Usage
 from farthing.models.prices import unpriced
 from farthing.money import dollars
-from farthing.storage.ledger.base import Amount
+from farthing.storage.ledger.base import Amount, LimitError
 
+T = TypeVar("T")
 LOG = logging.getLogger("farthing.gateway")
 _AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind})
 """Failures of the request itself: no other model is asked."""
+LEAST_OUTPUT = 16
+"""Fewest output tokens that a request is shortened to."""
+_MANY = 2**20
+_SHORTENINGS = 3
+"""How often a request is shortened, as others spend at the same time."""
+
+
+class RequestBudgetError(BudgetError):
+    """A request allows less than it can cost."""
+
+    def __init__(self, said: str, left_nano: int) -> None:
+        super().__init__(said)
+        self.left_nano = left_nano
+        """What it allows, less what its tries took, in nano-dollars."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +67,12 @@ class Proxy:
     """The upstream models, and who stands in for whom."""
 
     upstreams: Mapping[str, Upstream]
-    default_max_output: int
+    default_max_output: int | None
     fallbacks: Mapping[str, Sequence[str]]
     breaker: CircuitBreaker
     """Which models are left alone now."""
+    shortens: bool = False
+    """Whether a request without a limit is sent with the one that can be paid."""
 
     @property
     def sections(self) -> dict[str, str]:
@@ -90,7 +108,8 @@ class Proxy:
         """Return who of a line answered, and the reply."""
         for call, last in self._calls(line, request, charges, deadline):
             try:
-                return call.upstream.name, await send(call, self._around(call, charges))
+                ask = partial(self._send, charges=charges)
+                return call.upstream.name, await self._within_budget(call, ask)
             except ModelError as error:
                 if not _should_fall_back(error, call, charges) or last:
                     raise
@@ -119,8 +138,8 @@ class Proxy:
     ) -> tuple[str, StreamedReply]:
         for call, last in calls:
             try:
-                opening = stream(call, self._around_stream(call, charges))
-                return call.upstream.name, await stack.enter_async_context(opening)
+                ask = partial(self._enter, stack=stack, charges=charges)
+                return call.upstream.name, await self._within_budget(call, ask)
             except ModelError as error:
                 if not _should_fall_back(error, call, charges) or last:
                     raise
@@ -141,9 +160,34 @@ class Proxy:
             else:
                 charges.skip(one)
 
+    async def _send(self, call: UpstreamRequest, charges: RequestCharges) -> Reply:
+        return await send(call, self._around(call, charges))
+
+    async def _enter(
+        self, call: UpstreamRequest, stack: AsyncExitStack, charges: RequestCharges
+    ) -> StreamedReply:
+        return await stack.enter_async_context(stream(call, self._around_stream(call, charges)))
+
+    async def _within_budget(
+        self, call: UpstreamRequest, ask: Callable[[UpstreamRequest], Awaitable[T]]
+    ) -> T:
+        """Ask a model, where so configured with a limit that can be paid where there was none."""
+        for _ in range(_SHORTENINGS):
+            try:
+                return await ask(call)
+            except BudgetError as error:
+                if not call.unlimited or (most := _payable(call, error)) is None:
+                    raise
+                if not self.shortens:
+                    raise _advised(error, most) from None
+                shorter = replace(call.request, limit=most)
+                call = replace(call, request=shorter, shortened=True)
+        return await ask(call)
+
     def _around(self, call: UpstreamRequest, charges: RequestCharges) -> AroundSend:
         async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
             async with charges.trying(call.upstream.name, _largest(call, charges)) as held:
+                held.max_tokens = call.request.limit if call.shortened else None
                 reply = await attempt()
                 await held.settle(reply.cost_nano, reply.usage)
                 return held.bounded(reply)
@@ -155,6 +199,7 @@ class Proxy:
         async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
             trying = charges.trying(call.upstream.name, _largest(call, charges))
             async with trying as held, attempt() as streamed:
+                held.max_tokens = call.request.limit if call.shortened else None
                 try:
                     yield streamed
                 except (GeneratorExit, asyncio.CancelledError):
@@ -177,11 +222,40 @@ def _largest(call: UpstreamRequest, charges: RequestCharges) -> Amount:
     most, spent = call.request.options.budget_nano, charges.spent_nano
     if most is not None and spent + bound.nano > most:
         before = f", of which tries that failed took {dollars(spent)}" if spent else ""
-        raise BudgetError(
+        raise RequestBudgetError(
             f"{call.upstream.name} can cost {dollars(bound.nano)} here, and this request allows "
-            f"{dollars(most)}{before}; allow more, or ask for fewer tokens (max_completion_tokens)"
+            f"{dollars(most)}{before}; allow more, or ask for fewer tokens (max_completion_tokens)",
+            most - spent,
         )
     return Amount(bound.nano, bound.tokens, 1)
+
+
+def _payable(call: UpstreamRequest, error: BudgetError) -> int | None:
+    """Return how many output tokens what is left can pay; None: none, or they cost nothing more."""
+    if isinstance(error, LimitError):
+        left, unit = error.left, error.limit.unit
+    elif isinstance(error, RequestBudgetError):
+        left, unit = error.left_nano, "usd"
+    else:
+        return None
+
+    def needed(tokens: int) -> int:
+        bound = call.upstream.largest(replace(call.request, limit=tokens), None)
+        return Amount(bound.nano or 0, bound.tokens, 1).of(unit)
+
+    # The cost grows in proportion, but for rounding and for the digits of the limit: seven of each.
+    some = needed(_MANY)
+    grows = needed(2 * _MANY) - some
+    most = _MANY + (left - some) * _MANY // grows - 1 if grows > 0 else 0
+    return most if most >= LEAST_OUTPUT else None
+
+
+def _advised(error: BudgetError, most: int) -> BudgetError:
+    """Say which limit can be paid."""
+    advice = f"name a max_tokens: at most {most:,} can be paid now"
+    if isinstance(error, LimitError):
+        return LimitError(error.limit, error.needed, error.left, error.resets_at, advice)
+    return BudgetError(f"{error}; {advice}")
 
 
 def _note(error: ModelError, charges: RequestCharges) -> None:

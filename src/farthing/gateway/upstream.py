@@ -13,7 +13,13 @@ from farthing.errors import ModelError, RateLimitError
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.http_upstream import HttpUpstream
 from farthing.gateway.prompt_upstream import SpokenUpstream
-from farthing.gateway.upstream_base import Bound, Reply, StreamedReply, Upstream
+from farthing.gateway.upstream_base import (
+    ASSUMED_OUTPUT,
+    Bound,
+    Reply,
+    StreamedReply,
+    Upstream,
+)
 from farthing.models.config import ModelsConfig
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import Price
@@ -48,10 +54,17 @@ class UpstreamRequest:
 
     upstream: Upstream
     request: ChatRequest
-    default_max_output: int
-    """Output tokens of a choice where the request names no limit."""
+    default_max_output: int | None
+    """Output tokens of a choice where the request names no limit; None: the model's own."""
     until: float = math.inf
     """When all tries must have ended, in `time.monotonic`."""
+    shortened: bool = False
+    """Whether its limit is what can be paid, since it named none."""
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether neither the client nor the configuration limits what the model writes."""
+        return self.shortened or (self.request.limit is None and self.default_max_output is None)
 
     @property
     def left_s(self) -> float | None:
@@ -161,12 +174,16 @@ class LimitedUpstream:
         """Whether its calls note when they are written."""
         return self._upstream.notes_sending
 
-    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
         """Return the most that one try can take; raises as the model does."""
         return self._upstream.largest(request, default_max_output)
 
     async def send(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> Reply:
         """Try once it is admitted; an endpoint that asks for a pause has it."""
         tokens = self._admissible(request, default_max_output)
@@ -181,7 +198,11 @@ class LimitedUpstream:
 
     @asynccontextmanager
     async def stream(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> AsyncIterator[StreamedReply]:
         """Try once it is admitted, for a reply in pieces; it is under way until the block ends."""
         tokens = self._admissible(request, default_max_output)
@@ -200,10 +221,10 @@ class LimitedUpstream:
         """Close the model."""
         await self._upstream.aclose()
 
-    def _admissible(self, request: ChatRequest, default_max_output: int) -> int:
+    def _admissible(self, request: ChatRequest, default_max_output: int | None) -> int:
         """Return the tokens that a call counts for."""
         self._admission.refuse_long_pause(self.name, self.patience.asked_s)
-        return self.largest(request, default_max_output).tokens
+        return self.largest(request, default_max_output or ASSUMED_OUTPUT).tokens
 
 
 class AfterFailures:

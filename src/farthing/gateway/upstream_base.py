@@ -10,6 +10,10 @@ from farthing.models.base import Usage
 from farthing.models.prices import Price
 from farthing.models.retry import RetryPolicy
 
+ASSUMED_OUTPUT = 4_096
+"""Most output tokens where one must name a limit and nobody does: of a policy's task, of a model
+that is no HTTP endpoint, and of what counts against a rate limit until the reply is there."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -95,29 +99,39 @@ class Upstream(Protocol):
         """Whether its calls note when they are written (`models/chat_endpoint.py`)."""
         ...
 
-    def largest(self, request: ChatRequest, default_max_output: int) -> Bound:
+    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
         """Return the most that one try can take.
 
         Args:
             request: what is asked.
-            default_max_output: output tokens of a choice where the request names no limit.
+            default_max_output: output tokens of a choice where the request names no limit; None:
+                the model's own limit.
         """
         ...
 
     async def send(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> Reply:
         """Try once; cancelling the task closes the connection.
 
         Args:
             request: what is asked.
-            default_max_output: output tokens of a choice where the request names no limit.
+            default_max_output: output tokens of a choice where the request names no limit; None:
+                the model's own limit.
             timeout_s: most seconds to the last byte, where that is less than the section's.
         """
         ...
 
     def stream(
-        self, request: ChatRequest, default_max_output: int, *, timeout_s: float | None = None
+        self,
+        request: ChatRequest,
+        default_max_output: int | None,
+        *,
+        timeout_s: float | None = None,
     ) -> AbstractAsyncContextManager[StreamedReply]:
         """Try once, for a reply in pieces; leaving the block closes the connection.
 

@@ -23,6 +23,9 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     context_window: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most tokens that the model takes in: what bounds the price of audio and files. None: as
     published with its price, where it is."""
+    max_output: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Most output tokens that the model writes where no request limits it: what is reserved of
+    such a request. None: as many as its context window."""
     image_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most input tokens that one image counts as; None: as OpenAI's formula for the model has it,
     or where none is known the context window."""

@@ -198,7 +198,12 @@ limit does not reset: raise it to go on
     """
 
     def __init__(
-        self, limit: Limit, needed: int, left: int, resets_at: datetime | None = None
+        self,
+        limit: Limit,
+        needed: int,
+        left: int,
+        resets_at: datetime | None = None,
+        advice: str = "",
     ) -> None:
         period = "in total" if limit.period == "total" else f"a {limit.period}"
         again = f"it resets at {resets_at:%Y-%m-%d %H:%M} UTC" if resets_at else ""
@@ -207,8 +212,11 @@ limit does not reset: raise it to go on
             f"{said(limit.unit, limit.most)} {period} on {limit.account} only "
             f"{said(limit.unit, left)} {'is' if limit.unit == 'usd' or left == 1 else 'are'} left; "
             f"{again or 'the limit does not reset: raise it to go on'}"
+            f"{advice and '; '}{advice}"
         )
         self.limit = limit
+        self.needed = needed
+        """What the call can cost, in the limit's unit."""
         self.left = left
         """In the limit's unit."""
         self.resets_at = resets_at
