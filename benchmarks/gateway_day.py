@@ -245,7 +245,7 @@ async def learn(folder: Path, epsilon: str) -> str:
     out = ("--policy", "day", "--out", "day.db")
     await run(folder, "traffic", "export", "--config", "serve.toml", *out)
     asked = ("--promise", "agreement", "--epsilon", epsilon, "--reference", DEAR)
-    said = await run(folder, "recommend", "--traces", "day.db", *asked, "--out", "bundle")
+    said = await run(folder, "recommend", "day.db", *asked, "--out", "bundle")
     return " ".join(said.split("\n\n")[0].split())
 
 

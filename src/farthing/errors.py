@@ -31,7 +31,6 @@ Every message says what was wrong, where, and what to do about it.
 import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -135,6 +134,11 @@ def install_command(extra: str, package: Path, direct_url: str | None) -> str:
 
 
 def _direct_url() -> str | None:
+    from importlib.metadata import (  # noqa: PLC0415 - it takes long, and each command loads this
+        PackageNotFoundError,
+        distribution,
+    )
+
     try:
         return distribution("farthing").read_text("direct_url.json")
     except PackageNotFoundError:

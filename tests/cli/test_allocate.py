@@ -27,7 +27,7 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_held_out_questions_money_first(farthing: Farthing, traces: Path) -> None:
-    done = farthing("study", "allocate", "--traces", traces, "--budget", "0.03")
+    done = farthing("study", "allocate", traces, "--budget", "0.03")
     assert done.code == 0
     assert done.err == "learned from 240 recorded questions\n"
     assert max(map(len, done.out.splitlines())) <= 80

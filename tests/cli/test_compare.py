@@ -116,7 +116,7 @@ def test_the_generated_demo_ends_with_what_to_do_next(
     saw, look, own = done.err.splitlines()[-3:]
     assert saw.startswith("What you see")
     assert "shown/report.html" in look
-    assert "farthing compare --traces" in own
+    assert "farthing compare runs.jsonl.gz" in own
     assert max(map(len, done.err.splitlines()[-3:])) <= 80
     assert Path("shown/report.html").exists()
 

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -91,3 +93,21 @@ def test_help_names_no_option_that_a_command_lacks() -> None:
 def test_a_wrong_option_would_be_noticed() -> None:
     with pytest.raises(typer.TyperException):
         parse("compare --out report --splitz 3")
+
+
+def test_each_line_of_the_help_is_the_first_of_its_command() -> None:
+    for name, command in inside(root()).items():
+        first, *_ = (command.help or "").split("\n\n")
+        line = root().commands[name].help
+        assert line == " ".join(first.split()), name
+
+
+def test_a_study_that_is_given_no_traces_says_so(refused: Callable[..., str]) -> None:
+    said = refused("study", "allocate", "--budget", "1")
+    assert said == "farthing: name the traces, such as runs.jsonl\n"
+
+
+def test_help_imports_no_command() -> None:
+    program = "import sys; from farthing.cli.main import _run; _run([]); print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert not {"numpy", "asyncio", "farthing.cli.recommend", "farthing.plugins"} & {*loaded}

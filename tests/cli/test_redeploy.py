@@ -197,7 +197,7 @@ def test_where_nothing_is_proved_nothing_is_written_and_it_says_how_many_would_d
     assert "calibration questions" in line
     assert "would probably do" in line
     export = "farthing traffic export --config serve.toml --policy letters --out day.db"
-    assert f"{export}, then farthing recommend --traces day.db." in line
+    assert f"{export}, then farthing recommend day.db." in line
     assert "take `bundle` out of the policy's section" in line  # no version is before this one
     assert content(bundle) == before
     assert not versions_of(bundle).exists()

@@ -17,7 +17,7 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
     ("arguments", "says"),
     [
         (["nonsense"], "No such command"),
-        (["traces", "inof"], "Did you mean 'info'"),
+        (["traces", "inof"], "did you mean 'info'"),
         (["compare", "--polices", "ccpo"], "--policies"),
         (["compare"], "--out"),
         (["compare", "--preset", "mmlu-llama2-7b", "--out", "x", "--alpha", "0"], "0.1"),
@@ -35,7 +35,7 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
             "is 'agrement'; did you mean 'agreement'? There are parity, agreement, coverage, sel",
         ),
         (["recommend", "--epsilon", "2", "--traces", "x"], "it must be below 1, such as 0.02 (and"),
-        (["compare", "--out", "x"], "either --traces FILE or --preset NAME"),
+        (["compare", "--out", "x"], "either traces, such as runs.jsonl, or --preset NAME"),
         (["compare", "--preset", "mmlu-llama2-7b", "--traces", "a", "--out", "x"], "either"),
         (
             ["compare", "--preset", "mmlu-llama2-7b", "--population", "some", "--out", "x"],

@@ -196,10 +196,10 @@ def test_what_cannot_join_files_refuses_a_second_one(farthing: Farthing, refused
     trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
     assert farthing("train", "--traces", "joined.jsonl", *trained).code == 0
     said = refused("grade", "--bundle", "b", *BOTH, *AGREEMENT[2:])
-    assert "--traces is given 2 times (small.csv, large.csv), and grade reads one file" in said
+    assert "small.csv, large.csv: these are 2 files of traces, and grade reads one" in said
     Path("g.jsonl").write_text("")
     said = refused("calibrate", "--bundle", "b", *BOTH, *AGREEMENT, "--grades", "g.jsonl")
-    assert "and --grades reads one file; import them into one store first" in said
+    assert "and --grades reads one; import them into one store first" in said
     assert farthing("traces", "export", "--store", "a.db", "--out", "a.parquet").code == 0
     said = refused("evaluate", "--bundle", "b", "--traces", "a.parquet", "--traces", "small.csv")
     assert "a.parquet: holds arrays, whose calls cannot be joined" in said

@@ -89,4 +89,6 @@ def test_a_wrong_sweep_is_one_line(
 
 
 def test_traces_or_a_preset_must_be_given(refused: Callable[..., str]) -> None:
-    assert "--traces FILE or --preset NAME" in refused("study", "sweep", *QUICK, "--out", "swept")
+    assert "either traces, such as runs.jsonl, or --preset NAME" in refused(
+        "study", "sweep", *QUICK, "--out", "swept"
+    )

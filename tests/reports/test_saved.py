@@ -17,7 +17,7 @@ from farthing.recommendation.base import Alone, Comparison
 from farthing.recommendation.losses import at_losses
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
-from farthing.reports import plots, recommendation_page, saved, saved_figure
+from farthing.reports import losses, plots, recommendation_page, saved, saved_figure
 from farthing.traces.arrays import TraceArrays
 
 ALPHA = Fraction(1, 10)
@@ -159,7 +159,7 @@ def test_what_is_proved_at_several_losses_is_drawn_as_stairs() -> None:
     asked = Agreement("large", "0.1", "0.2")
     levels = [Fraction(1, 1000), Fraction(1, 20)]
     dataset = Dataset("made up", ungraded(pool(1_000)))
-    table = at_losses(dataset, asked, levels, look=(1, Fraction(1)))
+    table = at_losses(dataset, asked, levels, look=(1, Fraction(1), Fraction(1, 4)))
     drawn = saved.of_recommendation(table.at(Fraction(1, 10)).found, table)
     assert drawn is not None
     proved = [line for line in table.lines if table.at(line.loss).proved]
@@ -171,3 +171,19 @@ def test_what_is_proved_at_several_losses_is_drawn_as_stairs() -> None:
     page = recommendation_page.html(table.lines[-1].found, "log", table)
     assert "What is saved, by what may be lost" in page
     assert "nothing proved" in page
+
+
+def test_what_more_questions_would_prove_is_about_the_next_proof() -> None:
+    asked = Agreement("large", "0.02", "0.2")
+    dataset = Dataset("made up", ungraded(pool(700)))
+
+    def said(following: Fraction) -> str:
+        table = at_losses(dataset, asked, [], look=(1, Fraction(1, 100), following))
+        line = next(line for line in table.lines if not line.proved)
+        assert f"in another proof, which spends less of delta: {line.found.outlook}" in " ".join(
+            losses.sentences(table)
+        )
+        return line.found.outlook
+
+    needed = [int(said(Fraction(1, part)).split()[1].replace(",", "")) for part in (100, 400)]
+    assert needed == sorted(set(needed)), "the next proof has less of delta, and needs more"

@@ -191,6 +191,7 @@ class Policy:
         models: "Mapping[str, Model]",
         *,
         task: str = "text",
+        system: str = "",
         budget_usd: float | None = None,
     ) -> "Answer":
         """Answer one question with live models.
@@ -199,6 +200,8 @@ class Policy:
             question: what is asked.
             models: role to the model that fills it: `base` and `guide`, or the models of a pool.
             task: its name says when two answers are the same.
+            system: the system prompt of a log's requests, where the policy learned from one; the
+                models are then asked with its temperature and limit as well.
             budget_usd: the most that may be paid for it; None: no limit.
 
         Raises:
@@ -211,7 +214,7 @@ class Policy:
         nano = None if budget_usd is None else nano_of(budget_usd, "budget_usd")
         known = plugins.load("tasks", text_of(task, "the task", "text"))
         with python_words():
-            serving = PolicyRunner.with_models(self.bundle, models_of(models), known)
+            serving = PolicyRunner.with_models(self.bundle, models_of(models), known, system)
             return await serving.answer(Question(text[:64], text), budget_nano=nano)
 
     def _asked(self, promise: Promise | None) -> Promise:

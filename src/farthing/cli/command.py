@@ -10,15 +10,15 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from farthing import plugins
 from farthing.errors import InputError
-from farthing.traces.schema import near
 
 Values = Mapping[str, Any]
 """What the command line was given, by the names of the options in Python."""
 Expansion = tuple[list[Parameter], Callable[[Values], Any]]
 """The options that stand for a parameter, and what makes its value of theirs."""
 Expand = Callable[[Parameter], Expansion]
+BY_NAME = "The same by name; give it again for several, which are joined by question."
+"""What help says of the option beside files that are given without it."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,8 @@ _NAMES = re.compile(r"'([^']*)'")
 
 
 def _one_of(found: re.Match[str]) -> str:
+    from farthing.traces.schema import near
+
     given, names = found["given"], _NAMES.findall(found["names"])
     meant = near(given, names)
     hint = f"did you mean '{meant}'? There are" if meant else "there are"
@@ -136,15 +138,18 @@ def _one_of(found: re.Match[str]) -> str:
 
 
 def _no_command(found: re.Match[str]) -> str:
+    from farthing import plugins
+
     given = found["given"]
     if given in plugins.names("studies"):
         return f"No such command '{given}': it is `farthing study {given}`"
-    return f"No such command '{given}'; `farthing --help` lists them"
+    near = found["near"].strip() or "`farthing --help` lists them"
+    return f"No such command '{given}'; {near[:1].lower()}{near[1:]}"
 
 
 _BETTER: tuple[tuple[re.Pattern[str], str | Said], ...] = (
     (re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<names>.*)\."), _one_of),
-    (re.compile(r"No such command '(?P<given>[^']*)'\."), _no_command),
+    (re.compile(r"No such command '(?P<given>[^']*)'\.(?P<near>.*)"), _no_command),
     (re.compile(r"Input should be a valid integer.*"), "must be a whole number"),
     (re.compile(r"Input should be a valid number.*"), "must be a number"),
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"must be at least \1"),

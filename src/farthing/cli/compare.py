@@ -39,7 +39,7 @@ class QuestionSource:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Made-up questions of a preset, in place of --traces.",
+            help="Made-up questions of a preset, in place of traces.",
             autocompletion=completion.presets,
         ),
     ] = None
@@ -126,7 +126,7 @@ def compare(
     Policies that can win on these questions take part, and each model alone; --policies all
     brings the paper's and every other one that can run.
 
-    Example: farthing compare --traces runs.jsonl.gz --alpha 0.1 --splits 100 --out report
+    Example: farthing compare runs.jsonl.gz --alpha 0.1 --splits 100 --out report
     """
     from farthing.comparison.plan import Plan
 
@@ -212,7 +212,7 @@ def read_dataset(
     if preset is not None and not traces:
         return generated(preset, n, seed, sizes)
     if not traces or preset is not None:
-        raise InputError("give either --traces FILE or --preset NAME")
+        raise InputError("give either traces, such as runs.jsonl, or --preset NAME")
     if n is not None:
-        raise InputError("--n goes with --preset; with --traces use --train, --calibrate, --test")
+        raise InputError("--n goes with --preset; with traces use --train, --calibrate, --test")
     return Dataset(files.named(traces), files.read_traces(*traces)), sizes

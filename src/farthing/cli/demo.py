@@ -54,7 +54,7 @@ def demo(
         bool, typer.Option("--stay/--end", help="Of --gateway: whether it goes on, or ends.")
     ] = True,
 ) -> None:
-    """Ask two small language models, learn when the dear one is needed, and prove it.
+    """Ask two small language models, learn when the expensive one is needed, and prove it.
 
     It takes a minute or two. Stopped, it goes on from what was collected.
 
@@ -78,5 +78,5 @@ def _compare(out: Path) -> None:
         f"""
 What you see: what each policy paid, and how near it came to the 0.9 asked for.
 Look at {out / "report.html"}: costs, spread, training, known optimum.
-Your own: farthing compare --traces runs.jsonl.gz --alpha 0.1 --out report"""
+Your own: farthing compare runs.jsonl.gz --alpha 0.1 --out report"""
     )

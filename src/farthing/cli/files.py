@@ -64,9 +64,9 @@ def the_only(paths: Sequence[Path], what: str) -> Path:
     """Return one file of traces, where several cannot be read."""
     if len(paths) > 1:
         raise InputError(
-            f"--traces is given {len(paths)} times ({', '.join(map(str, paths))}), and {what} "
-            "reads one file; import them into one store first: farthing traces import FILE "
-            "--store traces.db"
+            f"{', '.join(map(str, paths))}: these are {len(paths)} files of traces, and {what} "
+            "reads one; import them into one store first: farthing traces import FILE --store "
+            "traces.db"
         )
     return paths[0]
 

@@ -89,7 +89,7 @@ def _two_days(out: Path, client: DemoClient) -> None:
     before = asyncio.run(_day(client, "sums", FIRST, "the first day", seed=1))
     _say("The first day: sums answered, small was tried beside it", before)
     _farthing(out, f"traffic export --config {CONFIG} --policy demo --out {DAY}")
-    command = f"recommend --traces {DAY} --promise agreement --reference sums --out {BUNDLE}"
+    command = f"recommend {DAY} --promise agreement --reference sums --out {BUNDLE}"
     for line in _farthing(out, command).splitlines():
         show(Text(line))
     time.sleep(PICKED_UP_S)

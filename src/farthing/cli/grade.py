@@ -105,7 +105,7 @@ def grade(
     Give the seed and sizes of the training. Grades are only added to a file beside the traces, each
     at once; `farthing calibrate --grades FILE` reads them.
 
-    Example: farthing grade --bundle bundle --traces runs.jsonl --epsilon 0.05 --delta 0.1
+    Example: farthing grade runs.jsonl --bundle bundle --epsilon 0.05 --delta 0.1
     --reference gpt-4o --ask
     """
     from farthing.grading.session import GradeBook, ask_judge, ask_persons

@@ -3,35 +3,13 @@
 import os
 import sys
 import traceback
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from farthing import __version__
-from farthing.cli import (
-    ask,
-    collect,
-    compare,
-    corl,
-    demo,
-    generate,
-    grade,
-    keys,
-    lm,
-    methods,
-    pipeline,
-    recommend,
-    redeploy,
-    sample_log,
-    serve,
-    spending,
-    study,
-    traces,
-    traffic,
-    trying,
-    watch,
-)
-from farthing.cli.command import PlainCommand, PlainGroup, plain
+from farthing.cli.command import plain
+from farthing.cli.commands import AllCommands
 from farthing.errors import CalibrationError, FarthingError, InputError, UnprovedError
 
 WRONG = (InputError, CalibrationError)
@@ -39,56 +17,13 @@ WRONG = (InputError, CalibrationError)
 
 app = typer.Typer(
     name="farthing",
-    cls=PlainGroup,
+    cls=AllCommands,
     help="Answer questions with the least LLM spending that still keeps a promise.",
     epilog="Begin with: farthing demo",
     add_completion=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-PANELS: dict[str, dict[str, Any]] = {
-    "Save money": {
-        "demo": demo.demo,
-        "sample-log": sample_log.sample_log,
-        "recommend": recommend.recommend,
-        "try": trying.try_models,
-        "collect": collect.collect,
-        "ask": ask.ask,
-        "calibrate": pipeline.calibrate,
-        "evaluate": pipeline.evaluate,
-        "check": pipeline.check,
-        "grade": grade.grade,
-    },
-    "Serve": {
-        "serve": serve.serve,
-        "watch": watch.watch,
-        "recalibrate": redeploy.recalibrate,
-        "rollback": redeploy.rollback,
-        "spending": spending.spending,
-        "keys": keys.app,
-        "traffic": traffic.app,
-    },
-    "Research": {
-        "compare": compare.compare,
-        "train": pipeline.train,
-        "methods": methods.methods,
-        "generate": generate.generate,
-        "study": study.app,
-        "corl": corl.app,
-        "lm": lm.app,
-    },
-    "Data": {"traces": traces.app},
-}
-"""The commands and groups of commands, in the panels that help shows them in."""
-
-for panel, commands in PANELS.items():
-    for name, command in commands.items():
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=panel)
-            for inner in command.registered_commands:
-                inner.cls = PlainCommand
-        else:
-            app.command(name, cls=PlainCommand, rich_help_panel=panel)(command)
 
 
 def _version(asked: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from farthing.cli.command import AlsoPositional
+from farthing.cli.command import BY_NAME, AlsoPositional
 from farthing.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ TracesFiles = Annotated[
     typer.Option(
         "--traces",
         metavar="FILE",
-        help="The same by name; give it again for several, which are joined by question.",
+        help=BY_NAME,
     ),
     AlsoPositional(
         "Traces, a store (.db), or another tool's log or table; several are joined by question.",

@@ -67,7 +67,7 @@ def train(
     Without --policy the training questions choose the method, as `farthing recommend` does.
     Ctrl-C ends the training; what it has reached is saved.
 
-    Example: farthing train --traces runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
+    Example: farthing train runs.jsonl.gz --policy ccpo --alpha 0.1 --out bundle
     """
     from farthing.methods.base import Dataset
     from farthing.recommendation import auto, pipeline
@@ -153,7 +153,7 @@ def calibrate(
     | budget | --budget, --most, --delta |
     | shift | --alpha, --target |
 
-    Example: farthing calibrate --bundle bundle --traces runs.jsonl.gz --promise parity
+    Example: farthing calibrate runs.jsonl.gz --bundle bundle --promise parity
     --epsilon 0.05 --delta 0.1
     """
     from farthing.bundle import folder as bundles
@@ -199,7 +199,7 @@ def evaluate(
     Give the seed and sizes of its training: then no question is used twice. A Parquet file may be
     larger than memory: it is read in pieces, with the same figures.
 
-    Example: farthing evaluate --bundle bundle --traces runs.jsonl.gz
+    Example: farthing evaluate runs.jsonl.gz --bundle bundle
     """
     from farthing.recommendation import evaluate as evaluation
     from farthing.reports.bundle import evaluated, measured
@@ -233,7 +233,7 @@ def check(
 
     Give the traces, seed and sizes that it was calibrated with. Exit code 1: it does not.
 
-    Example: farthing check --bundle bundle --traces runs.jsonl.gz --new new.jsonl.gz
+    Example: farthing check runs.jsonl.gz --bundle bundle --new new.jsonl.gz
     """
     from farthing.recommendation import drift
     from farthing.reports.bundle import checked

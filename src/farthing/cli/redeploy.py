@@ -135,7 +135,7 @@ def _instead(done: "BundleRecalibration", config: Path) -> str:
     if len(done.place.section.bundles) > 1:
         of += f" --mode {done.place.mode}"
     export = f"farthing traffic export --config {config} --policy {done.place.policy} --out day.db"
-    other = f"The level stays. For another one: {export}, then farthing recommend --traces day.db."
+    other = f"The level stays. For another one: {export}, then farthing recommend day.db."
     if done.history.before is None:
         alone = f"the model asked for, or {done.strongest}, answers then"
         return f"{other} Or take `bundle` out of the policy's section: {alone}."

@@ -26,4 +26,4 @@ def sample_log(
     files.check_file(file)
     write_sample_log(file)
     remark(f"{file}: 2,000 support tickets, made up; three models answered, nobody graded")
-    remark(f"Next: farthing recommend --traces {file}")
+    remark(f"Next: farthing recommend {file}")

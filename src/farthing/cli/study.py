@@ -9,7 +9,14 @@ from typer.models import CommandInfo
 
 from farthing import plugins
 from farthing.cli import completion, files
-from farthing.cli.command import PlainCommand, PlainGroup, parameters_of
+from farthing.cli.command import (
+    BY_NAME,
+    AlsoPositional,
+    PlainCommand,
+    PlainGroup,
+    parameters_of,
+    takes_options,
+)
 from farthing.cli.compare import read_dataset
 from farthing.cli.console import (
     Learning,
@@ -96,16 +103,16 @@ def command_of(kind: type[Any]) -> Any:
     command.__signature__ = Signature([*options, as_json])  # type: ignore[attr-defined]
     command.__annotations__ = {option.name: option.annotation for option in (*options, as_json)}
     command.__doc__ = kind.__doc__
-    return command
+    return takes_options(command)
 
 
 def _annotation(kind: Any, option: StudyOption) -> Any:
     """Return what typer reads of a field."""
     of_usd = "Fraction" in str(kind) and not option.share
-    named = (name for name in METAVARS if name in str(kind) and "Literal" not in str(kind))
+    metavars = (name for name in METAVARS if name in str(kind) and "Literal" not in str(kind))
     given: dict[str, Any] = {
         "help": option.help,
-        "metavar": option.metavar or METAVARS.get(next(named, "")),
+        "metavar": option.metavar or METAVARS.get(next(metavars, "")),
         "min": option.least,
         "parser": read_usd if of_usd else read_alpha if option.share else None,
     }
@@ -118,4 +125,7 @@ def _annotation(kind: Any, option: StudyOption) -> Any:
     if option.default is not None:
         given["show_default"] = option.default
     flags = [] if option.flag is None else [option.flag]
+    if option.such_as is not None:
+        named = typer.Option(*flags, **given | {"help": BY_NAME})
+        return Annotated[kind, named, AlsoPositional(option.help, option.such_as)]
     return Annotated[kind, typer.Option(*flags, **given)]

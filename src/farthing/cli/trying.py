@@ -101,6 +101,10 @@ class Kept:
         Path | None,
         typer.Option(metavar="FOLDER", help="The bundle.", show_default="LOG-bundle-1"),
     ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A page to read and pass on, such as report.html."),
+    ] = None
 
 
 @takes_options
@@ -147,6 +151,8 @@ def try_models(
     files.check_file(path)
     if kept.out is not None:
         files.check_bundle(kept.out)
+    if kept.report is not None:
+        files.check_file(kept.report)
     cap_nano = nano_from_usd(max_cost)
     _say_plan(trying, path, cap_nano)
     _agree(trying, yes=yes)
@@ -166,7 +172,16 @@ def try_models(
         raise InputError(f"{path}: is the store of no try")
     levels = {"epsilon": kept.max_loss, "delta": kept.confidence and 1 - kept.confidence}
     out = kept.out or Path(f"{stem}-bundle")
-    prove(path, tried, levels, out, seed, numbered=kept.out is None, as_json=as_json)
+    prove(
+        path,
+        tried,
+        levels,
+        out,
+        seed,
+        numbered=kept.out is None,
+        report=kept.report,
+        as_json=as_json,
+    )
 
 
 def prove(
@@ -219,7 +234,7 @@ def prove(
             dataset,
             promise,
             LOSSES,
-            look=(k, share_of_look(k)),
+            look=(k, share_of_look(k), share_of_look(k + 1)),
             seed=seed,
             progress=Learning(shown, "trying methods"),
         )
@@ -284,8 +299,12 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
         remark(f"{replay.role} is asked again on {few}, to see how often it agrees with itself")
         most, likely = most + again.largest_nano, likely + (again.likely_nano or 0)
     remark(
-        f"price    likely {in_usd(likely)}, at most {in_usd(most)} without retries; allowed "
-        f"{in_usd(balance.left_nano)} of {in_usd(balance.cap_nano)}"
+        f"price    likely {in_usd(likely)}, at most {in_usd(min(most, balance.left_nano))}; "
+        f"allowed {in_usd(balance.left_nano)} of {in_usd(balance.cap_nano)}"
+    )
+    remark(
+        f"likely   replies as long as the logged ones; at most: as long as they may be ("
+        f"{replay.limit:,} tokens where the log sets no limit)"
     )
     remark(f"logged texts go to {', '.join(hosts(replay.models))}")
 

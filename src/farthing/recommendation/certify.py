@@ -4,11 +4,11 @@
 and at which share of delta, was fixed by questions that prove nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
-from typing import Self
+from functools import partial, reduce
+from typing import Any, Self
 
 import numpy as np
 from msgspec import structs
@@ -110,6 +110,8 @@ class Proved:
     """Why nothing answers: nothing is proved, and no reference could answer instead."""
     points: PointOutcomes | None = None
     """None: no points were tested."""
+    later: Callable[[Fraction], str] = lambda _: ""
+    """Returns the outlook of another proof, which spends such a share of this one's delta."""
 
     @property
     def exhausted(self) -> bool:
@@ -267,8 +269,9 @@ def prove_bundle(contender: Contender) -> Proved:
     )
     kept = structs.replace(kept, value=value_on(kept, proving))
     evidence = found.tested and found.tested.evidence
-    outlook = _outlook(certificate, evidence)
-    return Proved(kept, certificate, outlook, points=_outcomes(asked, found.tested))
+    later = partial(_outlook, certificate, evidence)
+    points = _outcomes(asked, found.tested)
+    return Proved(kept, certificate, later(Fraction(1)), points=points, later=later)
 
 
 def _outcomes(asked: Promise, tested: Tested | None) -> PointOutcomes | None:
@@ -278,11 +281,15 @@ def _outcomes(asked: Promise, tested: Tested | None) -> PointOutcomes | None:
     return PointOutcomes(*tested.points, asked.proved(tested.evidence))
 
 
-def _outlook(certificate: Certificate, evidence: object) -> str:
-    """Say what would probably be proved; empty where something was, or nobody knows."""
+def _outlook(certificate: Certificate, evidence: object, share: Fraction) -> str:
+    """Say what would probably be proved at a share of delta; empty where this proof did that."""
     if certificate.promises or certificate.per_request:
         return ""
-    return certificate.promise.forecast(evidence, certificate)
+    promise: Any = certificate.promise
+    if share != 1:
+        promise = structs.replace(promise, delta=promise.delta * share)
+    said: str = promise.forecast(evidence, certificate)
+    return said
 
 
 def system_behind(known: System | None, recorded: TraceArrays) -> System | None:

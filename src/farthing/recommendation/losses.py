@@ -69,7 +69,7 @@ def at_losses(
     asked: Any,
     losses: Sequence[Fraction],
     *,
-    look: tuple[int, Fraction],
+    look: tuple[int, Fraction, Fraction],
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LossTable:
@@ -79,16 +79,24 @@ def at_losses(
         dataset: the questions.
         asked: parity or agreement, with its delta for all proofs together.
         losses: what may be lost.
-        look: the number of this proof on these questions, and what of delta it spends.
+        look: the number of this proof on these questions, and what of delta it and the next one
+            spend.
         seed: of the division and of every training.
         progress: is told how many methods were tried.
     """
-    number, spent = look
+    number, spent, following = look
     delta = exact_level(asked.delta) * spent
     lines = []
     for loss in sorted({*losses, exact_level(asked.epsilon)}):
         share = delta / len({*losses, exact_level(asked.epsilon)})
         promise: Promise = replace(asked, epsilon=loss, delta=share)
-        found = recommend(dataset, promise, reference=asked.reference, seed=seed, progress=progress)
+        found = recommend(
+            dataset,
+            promise,
+            reference=asked.reference,
+            seed=seed,
+            progress=progress,
+            later=following / spent,
+        )
         lines.append(AtLoss(loss, found))
     return LossTable(tuple(lines), delta, number)

@@ -9,6 +9,7 @@ further questions choose the one method that is proved.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from msgspec import structs
@@ -58,6 +59,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
     holdout: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    later: Fraction = Fraction(1),
 ) -> Recommendation:
     """Train methods on some questions, prove the promise on others, and take the cheapest proved.
 
@@ -78,6 +80,8 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         holdout: questions that only measure; None: a tenth, at most 500, of 2,000 and more.
         seed: of the division and of every training.
         progress: is told how many methods were tried.
+        later: what another proof on these questions may spend, as a share of this one's delta: the
+            outlook is about that one.
     """
     check_costs(dataset.traces)
     asked = default(dataset.traces) if asked is None else asked
@@ -103,7 +107,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
     selection, trial, _ = proved[place]
     bundle = selection.remembered(proof.bundle)
     plan = replace(selection.plan, guessed=selection.plan.guessed or guess)
-    outlook = proof.outlook if proof.falls_back else ""
+    outlook = proof.later(later) if proof.falls_back else ""
     report = counted(plan.asked, plan.reporting(bundle))
     errors = None if plan.holds_out else _errors(plan, proofs, report.recorded)
     found = evaluate_in_memory(bundle, report, seed=seed, errors=errors)

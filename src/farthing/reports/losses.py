@@ -44,4 +44,5 @@ def _more(table: LossTable) -> Iterator[str]:
     unproved = [line for line in table.lines if not line.proved and line.found.outlook]
     if unproved:
         line = unproved[-1]
-        yield f"At {100 * float(line.loss):g} points: {line.found.outlook}"
+        at = f"At {100 * float(line.loss):g} points, in another proof"
+        yield f"{at}, which spends less of delta: {line.found.outlook}"

@@ -15,6 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from farthing.bundle.base import Bundle
+from farthing.errors import InputError
 from farthing.models.base import MAX_TOKENS, Model
 from farthing.runtime.agents.base import BaseAgent, PlainAgent
 from farthing.runtime.agents.guide import GuideAgent
@@ -31,7 +32,7 @@ from farthing.runtime.validity import Validity, validity_of
 from farthing.tasks.base import Question, Task
 from farthing.traces.parameters import LIMIT
 from farthing.traces.store import Store
-from farthing.traces.system import ALONE, LOGGED, System, prompt_mark
+from farthing.traces.system import ALONE, LOGGED, SentRequest, System, prompt_mark
 from farthing.traces.trace_kind import PROTOCOL_ROLES
 
 
@@ -63,10 +64,13 @@ class PolicyRunner:
         object.__setattr__(self, "validity", validity_of(plan, ours))
 
     @classmethod
-    def with_models(cls, bundle: Bundle, models: Mapping[str, Model], task: Task) -> Self:
+    def with_models(
+        cls, bundle: Bundle, models: Mapping[str, Model], task: Task, system: str = ""
+    ) -> Self:
         """Return a runner whose agents are as plain as can be.
 
-        Models of a pool whose log shows that questions were sent alone are sent them alone.
+        Models of a pool whose log shows that questions were sent alone, or after just this system
+        prompt, are sent them likewise.
 
         Args:
             bundle: the policy.
@@ -74,9 +78,20 @@ class PolicyRunner:
                 policy buys single calls, each by itself; else the models of a pool, by the names
                 that they have in its traces.
             task: says when two answers are the same.
+            system: the system prompt of the log.
+
+        Raises:
+            InputError: the log shows another system prompt, or more than that.
         """
         if models.keys() != set(PROTOCOL_ROLES):
-            pool = tuple(_as_recorded(bundle, name, model) for name, model in models.items())
+            if system and not all(_sent_after(bundle, name, system) for name in models):
+                raise InputError(
+                    "system: the requests of this bundle's traces were not questions after just "
+                    "this system prompt; give the one of the log, or leave it out"
+                )
+            pool = tuple(
+                _as_recorded(bundle, name, model, system) for name, model in models.items()
+            )
             return cls(bundle, Independent(pool, 1, task), task)
         rounds, base = bundle.origin.horizon, BaseAgent(models["base"])
         if by_call(bundle.policy):
@@ -115,11 +130,19 @@ class PolicyRunner:
         return await run.play()
 
 
-def _as_recorded(bundle: Bundle, role: str, model: Model) -> Agent:
-    """Return an agent of a pool: one that sends questions alone where the log shows just that."""
+def _sent_after(bundle: Bundle, role: str, system: str) -> SentRequest | None:
+    """Return what a log shows of a role's requests: just the question, after this system prompt."""
     part = (bundle.origin.system or {}).get(role)
     sent = None if part is None or part.kind != LOGGED else part.sent
-    if sent is None or sent.around != ALONE or sent.system != (prompt_mark(""),):
+    if sent is None or sent.around != ALONE or sent.system != (prompt_mark(system),):
+        return None
+    return sent
+
+
+def _as_recorded(bundle: Bundle, role: str, model: Model, system: str) -> Agent:
+    """Return an agent of a pool: one that sends what the log shows, where that is so plain."""
+    sent = _sent_after(bundle, role, system)
+    if sent is None:
         return BaseAgent(model, role=role)
     parameters = sent.parameters or {}
     most, temperature = parameters.get(LIMIT), parameters.get("temperature")
@@ -128,6 +151,7 @@ def _as_recorded(bundle: Bundle, role: str, model: Model) -> Agent:
         role,
         max_tokens=most if isinstance(most, int) else MAX_TOKENS,
         temperature=1.0 if not isinstance(temperature, int | float) else float(temperature),
+        system=system,
     )
 
 

@@ -56,7 +56,7 @@ class BatchAllocation:
     question's words and group, and what it costs. Then each question gets one model, so that most
     right answers are expected for the money.
 
-    Example: farthing study allocate --traces pool.jsonl.gz --questions new.jsonl --budget 5.00
+    Example: farthing study allocate pool.jsonl.gz --questions new.jsonl --budget 5.00
     --out assignment.jsonl
     """
 

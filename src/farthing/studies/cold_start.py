@@ -48,7 +48,7 @@ class ColdStart:
     outcomes, without training anything on it. Then questions are routed by estimated success and
     price, with it and without it.
 
-    Example: farthing study joins --traces pool.jsonl.gz --new few.jsonl --budget 0.0002
+    Example: farthing study joins pool.jsonl.gz --new few.jsonl --budget 0.0002
     """
 
     traces: TracesFiles

@@ -62,7 +62,7 @@ class OnlineLearning:
     known probability, whose grade is all that is learned. Beside it: what the same money brings
     without learning, and what those bring who knew all grades beforehand.
 
-    Example: farthing study explore --traces pool.jsonl.gz --budget 0.50 --value-of gpt-4o
+    Example: farthing study explore pool.jsonl.gz --budget 0.50 --value-of gpt-4o
     """
 
     traces: TracesFiles

@@ -45,7 +45,7 @@ class SelfConsistency:
     likely to stay, and PETS, which takes samples where they are likeliest to settle the vote; as
     one batch or one question after another. All are held to the same number on average.
 
-    Example: farthing study samples --traces samples.jsonl.gz --per-question 8
+    Example: farthing study samples samples.jsonl.gz --per-question 8
     """
 
     traces: TracesFiles

@@ -43,6 +43,8 @@ class StudyOption:
     """Entry points whose names are offered, such as `bandits`."""
     argument: bool = False
     """Whether it is given without a name."""
+    such_as: str | None = None
+    """Files that may be given without the name as well: an example, for who gave none."""
     share: bool = False
     """Whether a fraction is a share between 0 and 1, and not US dollars."""
 
@@ -50,10 +52,10 @@ class StudyOption:
 TracesFiles = Annotated[
     list[Path],
     StudyOption(
-        "Traces, a store (.db), or another tool's log or table; give it again for several, "
-        "which are joined by question.",
+        "Traces, a store (.db), or another tool's log or table; several are joined by question.",
         flag="--traces",
         metavar="FILE",
+        such_as="runs.jsonl",
     ),
 ]
 Seed = Annotated[int, StudyOption("Seed of all randomness.", metavar="N", least=0)]

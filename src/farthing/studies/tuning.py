@@ -36,7 +36,7 @@ class Tuning:
     The choice is made by cross-validation within the training part; test questions only judge
     what won, beside the unchanged policy. Interrupted, the same command goes on where it stopped.
 
-    Example: farthing study sweep --traces runs.jsonl.gz --policy lookahead --try leaf=10,20,40
+    Example: farthing study sweep runs.jsonl.gz --policy lookahead --try leaf=10,20,40
     --out sweep
     """
 
@@ -70,7 +70,7 @@ class Tuning:
     traces: TracesFiles = field(default_factory=list)
     preset: Annotated[
         str | None,
-        StudyOption("Made-up questions of a preset, in place of --traces.", complete="presets"),
+        StudyOption("Made-up questions of a preset, in place of traces.", complete="presets"),
     ] = None
     n: Annotated[int | None, StudyOption("Questions of a preset.", flag="--n", least=1)] = None
     feature: Annotated[

@@ -122,7 +122,7 @@ def test_what_decided_when_is_told(browser: Browser) -> None:
     said = words(browser, "/admin/certificates")
     assert "rolled back" in said
     assert said.index("rolled back") < said.index("recalibrated") < said.index(" loaded ")
-    assert "farthing recommend --traces day.db" in said
+    assert "farthing recommend day.db" in said
 
 
 def test_policies_say_who_may_answer(browser: Browser) -> None:

@@ -181,7 +181,7 @@ def history(turn: Turn, role: str, prompts: PromptTemplates) -> Iterator[Message
 
 @dataclass(frozen=True)
 class PlainAgent:
-    """Sends the question alone, and takes its answer from the whole reply."""
+    """Sends the question alone, or after a system prompt; its answer is the whole reply."""
 
     model: Model
     role: str
@@ -189,19 +189,22 @@ class PlainAgent:
     """Reply to the answer in it, such as the task's `normalise`; None where there is none."""
     max_tokens: int = MAX_TOKENS
     temperature: float = 0.0
+    system: str = ""
 
     @property
     def sent(self) -> SentRequest:
         """What its call sends where it makes one by itself."""
         asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return sent_as((("user", QUESTION),), asked_for, "the whole reply")
+        above = (("system", self.system),) if self.system else ()
+        return sent_as((*above, ("user", QUESTION)), asked_for, "the whole reply")
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the call; a blank reply is recorded with `answer=None`."""
         return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
-        messages = (Message("user", asked(turn.question)),)
+        above = (Message("system", self.system),) if self.system else ()
+        messages = (*above, Message("user", asked(turn.question)))
         prompt = Prompt(messages, max_tokens=self.max_tokens, temperature=self.temperature)
         completion = await client.ask(self.model, prompt)
         return AgentReply(completion.text, self.read(completion.text) or None)
