@@ -22,6 +22,7 @@ from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, PriceTable
 from farthing.models.retry import RetryPolicy
+from farthing.models.thinking import AS_IT_IS, NONE, effort_of
 
 WINDOW = 2**21
 """Tokens that a model may take in where its section names no `context_window`."""
@@ -135,15 +136,21 @@ class HttpUpstream:
     def _sent(self, request: ChatRequest, default_max_output: int) -> _Sent:
         self._check_priced(request)
         settings = self._settings
+        # A request that says how long to think is sent so; its limit holds its thoughts.
+        own = effort_of(request.body) is not None
+        thinking = AS_IT_IS if own else settings.thinking
         wanted = {
             **{name: value for name, value in request.body.items() if name not in _DROPPED},
-            settings.limit_name: request.limit or default_max_output,
+            settings.limit_name: (request.limit or default_max_output) + thinking.tokens,
+            **thinking.fields,
             **settings.extra,
             "model": settings.model,
         }
-        wanted = {name: value for name, value in wanted.items() if name not in settings.omit}
+        left_out = thinking.refused.union(settings.omit)
+        wanted = {name: value for name, value in wanted.items() if name not in left_out}
         body = msgspec.json.encode(wanted)
-        usage = Usage(self._input(request, wanted, body), self._output(wanted), estimated=True)
+        most = self._output(wanted, self._thoughts_apart(request))
+        usage = Usage(self._input(request, wanted, body), most, estimated=True)
         price = self.price
         nano = price.largest_nano(usage, settings.timeout_s) if price else None
         return _Sent(body, usage, nano, is_silent(wanted))
@@ -166,12 +173,22 @@ class HttpUpstream:
         template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
         return len(body) + template + again
 
-    def _output(self, wanted: Mapping[str, Any]) -> int:
+    def _thoughts_apart(self, request: ChatRequest) -> int:
+        """Return the most tokens of thought that the limit of a request may leave out."""
+        settings = self._settings
+        if not settings.speaks.apart:
+            return 0
+        said = effort_of(request.body)
+        if said is None:
+            return settings.thinking.apart
+        return int(said) if said.isdecimal() else 0 if said == NONE else self._window
+
+    def _output(self, wanted: Mapping[str, Any], apart: int) -> int:
         limit, n = wanted.get(self._settings.limit_name), wanted.get("n") or 1
         predicted = wanted.get("prediction")
         # Tokens that were predicted and not used are paid for as output.
         refused = len(msgspec.json.encode(predicted)) if predicted else 0
-        return ((limit if isinstance(limit, int) else self._window) + refused) * n
+        return ((limit if isinstance(limit, int) else self._window) + apart + refused) * n
 
     @property
     def _window(self) -> int:
