@@ -47,6 +47,13 @@ def collect(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it costs, ask nobody.")
     ] = False,
+    efforts: Annotated[
+        list[str],
+        typer.Option(
+            metavar="[MODEL=]EFFORT,...",
+            help="Ask the pool, or MODEL alone, at each effort: low,high or budgets, 1024,4096.",
+        ),
+    ] = (),  # type: ignore[assignment]  # a tuple, as defaults must not change
     engine: Annotated[
         Literal["local", "ray"], typer.Option(help="This process, or workers of a Ray cluster.")
     ] = "local",
@@ -65,6 +72,7 @@ def collect(
     from farthing.runtime.trying import replay_of
 
     read = jobs.read_job(config)
+    read = read.at_efforts(efforts) if efforts else read
     job: collection.Collectable = read
     if read.section.mode == "replay":
         if engine == "ray":

@@ -108,6 +108,7 @@ def export(
 
 
 _OTHER = {
+    "effort": "an effort or a budget of thought of its own",
     "not text": "tools, images, several choices or a format",
     "parameters": "parameters that the task does not have",
     "limit": "another max_tokens than in its section",

@@ -22,7 +22,7 @@
 Paths are relative to the file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,10 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
     folder = file.absolute().parent
     serve = convert(tables["serve"], ServeSection, name, "serve")
     recorded = "record" in tables or record
+    policies = {
+        policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)
+        for policy, table in _tables(tables, name)
+    }
     config = ServeConfig(
         file=name,
         serve=msgspec.structs.replace(serve, database=placed_database(serve.database, folder)),
@@ -116,11 +120,8 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         else None,
         page=convert(tables.get("page", {}), PageSection, name, "page"),
         watch=convert(tables.get("watch", {}), WatchSection, name, "watch"),
-        models=models_from(tables, name),
-        policies={
-            policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)
-            for policy, table in _tables(tables, name)
-        },
+        models=models_from(tables, name).with_efforts(_named(serve, policies.values())),
+        policies=policies,
         budgets=tuple(
             convert(table, BudgetSection, name, f"budgets[{at}]")
             for at, table in enumerate(tables.get("budgets", []))
@@ -128,6 +129,15 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
     )
     check(config)
     return config
+
+
+def _named(serve: ServeSection, policies: Iterable[PolicySection]) -> Iterator[str]:
+    """Yield every name of a model in the file."""
+    yield serve.strongest
+    for model, others in serve.fallbacks.items():
+        yield from (model, *others)
+    for policy in policies:
+        yield from (*policy.pool, *policy.trial, *policy.answers_for)
 
 
 def placed_database(database: str, folder: Path) -> str:

@@ -29,6 +29,7 @@ from farthing.models.prices import (
     published_window,
 )
 from farthing.models.retry import RetryPolicy
+from farthing.models.thinking import AS_IT_IS, NONE, effort_of
 
 WINDOW = 2**21
 """Tokens that a model may take in where neither its section nor its published price says it."""
@@ -150,17 +151,23 @@ class HttpUpstream:
     def _sent(self, request: ChatRequest, default_max_output: int | None) -> _Sent:
         self._check_priced(request)
         settings = self._settings
+        # A request that says how long to think is sent so; its limit holds its thoughts.
+        own = effort_of(request.body) is not None
+        thinking = AS_IT_IS if own else settings.thinking
         limit = request.limit or default_max_output
-        limited: dict[str, Any] = {settings.limit_name: limit} if limit else {}
+        limited: dict[str, Any] = {settings.limit_name: limit + thinking.tokens} if limit else {}
         wanted = {
             **{name: value for name, value in request.body.items() if name not in _DROPPED},
             **limited,
+            **thinking.fields,
             **settings.extra,
             "model": settings.model,
         }
-        wanted = {name: value for name, value in wanted.items() if name not in settings.omit}
+        left_out = thinking.refused.union(settings.omit)
+        wanted = {name: value for name, value in wanted.items() if name not in left_out}
         body = msgspec.json.encode(wanted)
-        usage = Usage(self._input(request, wanted, body), self._output(wanted), estimated=True)
+        most = self._output(wanted, self._thoughts_apart(request))
+        usage = Usage(self._input(request, wanted, body), most, estimated=True)
         price = self.price
         nano = price.largest_nano(usage, settings.timeout_s) if price else None
         return _Sent(body, usage, nano, is_silent(wanted))
@@ -192,13 +199,23 @@ class HttpUpstream:
         stated = self._settings.image_tokens
         return tokens_of_image(self.model, detail) if stated is None else stated
 
-    def _output(self, wanted: Mapping[str, Any]) -> int:
+    def _thoughts_apart(self, request: ChatRequest) -> int:
+        """Return the most tokens of thought that the limit of a request may leave out."""
+        settings = self._settings
+        if not settings.speaks.apart:
+            return 0
+        said = effort_of(request.body)
+        if said is None:
+            return settings.thinking.apart
+        return int(said) if said.isdecimal() else 0 if said == NONE else self._window
+
+    def _output(self, wanted: Mapping[str, Any], apart: int) -> int:
         limit, n = wanted.get(self._settings.limit_name), wanted.get("n") or 1
         predicted = wanted.get("prediction")
         # Tokens that were predicted and not used are paid for as output.
         refused = len(msgspec.json.encode(predicted)) if predicted else 0
         own = self._settings.max_output or self._window
-        return ((limit if isinstance(limit, int) else own) + refused) * n
+        return ((limit if isinstance(limit, int) else own) + apart + refused) * n
 
     @cached_property
     def _window(self) -> int:

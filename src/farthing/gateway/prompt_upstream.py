@@ -11,7 +11,7 @@ from farthing.errors import BadRequestError, ModelError, ModelTimeoutError
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.upstream_base import ASSUMED_OUTPUT, Bound, Reply, StreamedReply
 from farthing.models import chat_serving
-from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.models.base import Completion, Model, Prompt, Usage, longest
 from farthing.models.prices import Price, largest_usage
 from farthing.models.retry import RetryPolicy, add_cost
 
@@ -68,7 +68,7 @@ class SpokenUpstream:
         await self._model.aclose()
 
     def _bound(self, prompts: Sequence[Prompt]) -> Bound:
-        usages = map(largest_usage, prompts)
+        usages = [largest_usage(longest(self._model, prompt)) for prompt in prompts]
         tokens = sum(usage.input_tokens + usage.output_tokens for usage in usages)
         if self.price is None:
             return Bound(None, tokens)

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.models.openai_compatible import OpenAISettings
+from farthing.models.thinking import split_name
 from farthing.runtime.tried import Tried
 
 _HEAD = """# Serves {bundle}: farthing serve {bundle}
@@ -61,13 +64,15 @@ def config_text(tried: Tried, bundle: Bundle, folder: Path) -> str:
     """Return the configuration that serves a bundle of a try; `folder` is where the bundle is."""
     pool = pool_of(bundle)
     roles = tuple(dict.fromkeys((*pool, tried.reference)))
+    # Clients name the model; those that name its effort as well are answered as they ask.
+    named = split_name(tried.reference)[0]
     task: dict[str, Any] = {
         "pool": list(pool),
         "task": tried.task,
         "system": tried.system or "",
         "max_tokens": tried.max_tokens,
         "bundle": folder.name,
-        "answers_for": [tried.reference],
+        "answers_for": list(dict.fromkeys([named, tried.reference])),
     }
     if tried.temperature is not None:
         task["temperature"] = float(tried.temperature)
@@ -78,7 +83,11 @@ def config_text(tried: Tried, bundle: Bundle, folder: Path) -> str:
     }
     parts = [_HEAD.format(bundle=folder.name), _table("serve", serve)]
     parts += [_table(f"models.{_quoted(role)}", _settings(tried.models[role])) for role in roles]
-    if prices := {name: tried.prices[name] for name in roles if name in tried.prices}:
+    if named not in roles:
+        plain = replace(tried.models[tried.reference], reasoning_effort=None, thinking_budget=None)
+        parts += [_table(f"models.{_quoted(named)}", _settings(plain))]
+    models = dict.fromkeys(tried.models[role].model for role in roles)
+    if prices := {name: tried.prices[name] for name in models if name in tried.prices}:
         lines = [f"{_quoted(name)} = {_inline(each)}" for name, each in prices.items()]
         parts.append("[prices]\n" + "\n".join(lines) + "\n")
     return "\n".join([*parts, _table("policies.cheaper", task)])
@@ -92,6 +101,8 @@ def _settings(settings: OpenAISettings) -> dict[str, Any]:
         "key_env": settings.key_env,
         "price_provider": settings.price_provider,
         "limit_name": settings.limit_name,
+        "reasoning_effort": settings.reasoning_effort,
+        "thinking_budget": settings.thinking_budget,
     }
     return {name: value for name, value in said.items() if value is not None}
 

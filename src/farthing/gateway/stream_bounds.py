@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from farthing.models.base import Usage
+from farthing.models.thinking import NONE, effort_of
 
 AHEAD = 64
 """Tokens that a provider may write before it notices that nobody listens, beside one piece."""
@@ -71,7 +72,7 @@ def is_silent(wanted: Mapping[str, Any]) -> bool:
     >>> is_silent({"reasoning_effort": "high"}), is_silent({"temperature": 1.0})
     (True, False)
     """
-    return any(wanted.get(name) for name in _SILENT)
+    return any(wanted.get(name) for name in _SILENT) or effort_of(wanted) not in {None, NONE}
 
 
 def _length(value: Any) -> int:

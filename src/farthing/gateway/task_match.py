@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from farthing.gateway.chat_request import ChatRequest
+from farthing.models.thinking import effort_of
 
-Reason = Literal["not text", "parameters", "limit", "temperature", "history", "prompt"]
+Reason = Literal["effort", "not text", "parameters", "limit", "temperature", "history", "prompt"]
 """What a request is outside a task by, for figures."""
 _TAKEN = frozenset(
     {
@@ -53,6 +54,8 @@ class TaskTemplate:
         return None if other is None else Mismatch(*other, near_miss=False)
 
     def _other_parameters(self, request: ChatRequest) -> tuple[Reason, str] | None:
+        if (effort := effort_of(request.body)) is not None:
+            return "effort", f"it says itself how long to think ({effort[:20]})"
         if not request.plain:
             said = "it is more than plain text: tools, images, several choices or a format"
             return "not text", said

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from farthing.errors import ModelConnectionError, ModelTimeoutError, RateLimitError
-from farthing.models.base import Completion, Model, Prompt
+from farthing.models.base import Completion, Model, Prompt, longest
 
 FIRST = 8
 """Under way at the beginning."""
@@ -119,6 +119,10 @@ class Noticed:
             raise
         self._gate.succeeded()
         return completion
+
+    def longest(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the most output tokens that a call can have."""
+        return longest(self._model, prompt)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one try of this prompt can cost, in nano-dollars."""

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import time
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +25,7 @@ from farthing.models.chat_completions import UNREADABLE
 from farthing.models.http_failures import failure
 from farthing.models.prices import Price, PriceTable
 from farthing.models.remote import Key, RemoteModel, RemoteSettings
+from farthing.models.thinking import COMPATIBLE, DIALECTS, Dialect
 
 _BY_NAME: dict[str, type[ModelError]] = {
     "AuthenticationError": AuthenticationError,
@@ -47,6 +49,12 @@ class AnyLLMSettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     """Name of the vendor, as `any-llm-sdk` calls it: `anthropic`, `gemini`, `mistral`, ..."""
     url: str | None = None
     """Address of the endpoint; none: the vendor's own."""
+
+    @property
+    def speaks(self) -> Dialect:
+        """How the library writes an effort; budgets it makes of efforts itself."""
+        vendors = {str(name): one.refused for name, one in DIALECTS.items()}
+        return replace(COMPATIBLE, refused=vendors.get(self.vendor, COMPATIBLE.refused))
 
     def price(self, prices: PriceTable) -> Price | None:
         """Return what the model costs; None where nothing says so."""

@@ -1,7 +1,7 @@
 """Who answers: messages in; text, probabilities, usage, price, time and finish reason out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Speaker = Literal["system", "user", "assistant"]
@@ -52,6 +52,8 @@ class Usage:
     """The provider gave no count; these are upper bounds."""
     cached_tokens: int = 0
     """Input tokens that the provider read from its cache; never more than `input_tokens`."""
+    reasoning_tokens: int | None = field(default=None, repr=False)
+    """Output tokens that are thoughts; None: the provider does not say."""
 
     def within(self, most: int) -> "Usage":
         """Return these tokens, or where they are more than a call can take, as many as it can.
@@ -122,6 +124,16 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Close connections and let go of memory."""
         ...
+
+
+def longest(model: Model, prompt: Prompt) -> Prompt:
+    """Return a prompt with the most output tokens that a call of it can have.
+
+    A model that thinks beyond the limit of its answer says so itself, as a method of this name.
+    """
+    own = getattr(model, "longest", None)
+    found: Prompt = prompt if own is None else own(prompt)
+    return found
 
 
 def characters(messages: Sequence[Message]) -> int:

@@ -99,12 +99,37 @@ class _InputDetails(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
 
 
+class _OutputDetails(msgspec.Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+def with_thoughts(read: int, written: int, thoughts: int | None, total: int | None) -> int:
+    """Return the output tokens of a call; some providers count thoughts beside the completion.
+
+    Most have them in `completion_tokens`; xAI and Gemini do not, and only their total tells. More
+    thoughts than completion are beside it, too.
+
+    Args:
+        read: input tokens.
+        written: tokens of the completion, as the provider counts them.
+        thoughts: tokens of thought; None: it does not say.
+        total: of all tokens; None likewise.
+
+    >>> with_thoughts(32, 9, 94, 135), with_thoughts(32, 103, 94, 135)
+    (103, 103)
+    """
+    beside = written + thoughts if thoughts is not None and thoughts > written else written
+    return max(beside, (total or 0) - read)
+
+
 class WireUsage(msgspec.Struct, frozen=True):
     """What a provider says of a call's tokens."""
 
     prompt_tokens: int
     completion_tokens: int
     prompt_tokens_details: _InputDetails | None = None
+    completion_tokens_details: _OutputDetails | None = None
+    total_tokens: int | None = None
 
     def counted(self) -> Usage | None:
         """Return the tokens, none from the cache twice; None where a count below 0 says nothing.
@@ -115,12 +140,21 @@ class WireUsage(msgspec.Struct, frozen=True):
         """
         if min(self.prompt_tokens, self.completion_tokens) < 0:
             return None
-        read, written = (
-            min(count, MOST_TOKENS) for count in (self.prompt_tokens, self.completion_tokens)
+        thought = self.completion_tokens_details
+        thoughts = thought.reasoning_tokens if thought else None
+        thoughts = None if thoughts is None or thoughts < 0 else min(thoughts, MOST_TOKENS)
+        output = with_thoughts(
+            self.prompt_tokens, self.completion_tokens, thoughts, self.total_tokens
         )
+        read, written = (min(count, MOST_TOKENS) for count in (self.prompt_tokens, output))
         details = self.prompt_tokens_details
         cached = (details.cached_tokens if details else None) or 0
-        return Usage(read, written, cached_tokens=min(max(0, cached), read))
+        return Usage(
+            read,
+            written,
+            cached_tokens=min(max(0, cached), read),
+            reasoning_tokens=thoughts if thoughts is None else min(thoughts, written),
+        )
 
 
 class _Reply(msgspec.Struct, frozen=True):

@@ -14,17 +14,20 @@
     [prices]
     "my-model" = { input_per_million = 0.15, output_per_million = 0.60 }
 
+A name such as `base@low` stands for the section `base` with another effort, or with a budget in
+tokens (`base@4096`), wherever a file names a model; see `thinking.py`.
+
 A provider is registered under `farthing.models`: a msgspec struct of its settings, with a method
 `open(prices)` that returns the model. Its class variable `paths` may name the fields that are
 paths; what such a field names is looked for beside the file first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -36,6 +39,7 @@ from farthing.models.base import Model
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
 from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
 from farthing.models.retry import Retrying, RetryPolicy
+from farthing.models.thinking import split_name
 from farthing.models.toml import convert, read_toml
 
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
@@ -56,6 +60,9 @@ class ModelSettings(Protocol):
     def open(self, prices: PriceTable) -> Model:
         """Return the model; InputError says what is amiss with its settings."""
         ...
+
+
+Settings = TypeVar("Settings", bound=ModelSettings)
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,21 @@ class ModelsConfig:
             models[name] = Retrying(model, section.patience)
         return models
 
+    def with_efforts(self, names: Iterable[str]) -> "ModelsConfig":
+        """Return the models with a section for each of these names that is another one's effort.
+
+        Raises:
+            ConfigError: the model's provider has no such effort or budget.
+        """
+        sections = dict(self.sections)
+        for name in names:
+            model, said = split_name(name)
+            if name not in sections and said is not None and model in sections:
+                with self.said_of(name):
+                    settings = at_effort(sections[model].settings, said)
+                sections[name] = replace(sections[model], settings=settings)
+        return replace(self, sections=sections)
+
     @contextmanager
     def said_of(self, name: str) -> Iterator[None]:
         """Say of what is amiss with a model which section of which file it is."""
@@ -119,6 +141,23 @@ class ModelsConfig:
             if not self.file:
                 raise
             raise ConfigError(self.file, f"models.{name}", str(error)) from None
+
+
+def at_effort(settings: Settings, said: str | int) -> Settings:
+    """Return settings of a model that is to think so long: an effort, or a budget in tokens.
+
+    Raises:
+        InputError: its provider has no such thing.
+    """
+    given: dict[str, Any] = msgspec.structs.asdict(settings)  # type: ignore[arg-type]
+    if "reasoning_effort" not in given:
+        raise InputError("has no efforts: only models at an endpoint do")
+    effort, budget = (said, given["thinking_budget"]) if isinstance(said, str) else (None, said)
+    changed = {"reasoning_effort": effort, "thinking_budget": budget}
+    try:
+        return type(settings)(**(given | changed))
+    except ValueError as problem:
+        raise InputError(str(problem)) from None
 
 
 def read_models(file: Path) -> ModelsConfig:

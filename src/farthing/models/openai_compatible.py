@@ -11,6 +11,7 @@ from farthing.models.chat_completions import UNREADABLE
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.prices import Price, PriceTable
 from farthing.models.remote import Key, RemoteModel, RemoteSettings
+from farthing.models.thinking import DIALECTS, Dialect, DialectName, dialect_of
 
 
 class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +30,8 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     image_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most input tokens that one image counts as; None: as OpenAI's formula for the model has it,
     or where none is known the context window."""
+    dialect: DialectName | None = None
+    """Whose names for efforts and budgets the endpoint takes; None: as its address tells."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -37,6 +40,11 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise ValueError("`url` must be an address alone; a key belongs in key_env or key_file")
         super().__post_init__()
+
+    @property
+    def speaks(self) -> Dialect:
+        """How the endpoint writes how long to think."""
+        return dialect_of(self.url) if self.dialect is None else DIALECTS[self.dialect]
 
     @property
     def place(self) -> str:

@@ -11,10 +11,11 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from farthing.errors import InputError, MissingExtraError, UnknownNameError
-from farthing.models.config import ModelsConfig, ModelSection
+from farthing.models.config import ModelsConfig, ModelSection, at_effort
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import Price, PriceTable
 from farthing.models.retry import RetryPolicy
+from farthing.models.thinking import split_name
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -93,9 +94,23 @@ _ALSO = {"google": "gemini", "x-ai": "xai", "together_ai": "together", "firework
 def settings_of(name: str) -> OpenAISettings:
     """Return how a model is reached, by `PROVIDER/MODEL`, `URL#MODEL`, or a name of one seller.
 
+    With `@EFFORT` behind it, or a budget in tokens, it thinks so long.
+
     >>> settings_of("http://localhost:8000/v1#llama").model
     'llama'
+    >>> settings_of("deepseek/deepseek-chat@low").reasoning_effort
+    'low'
     """
+    whole, said = split_name(name)
+    if said is None:
+        return _reached(name)
+    try:
+        return at_effort(_reached(whole), said)
+    except InputError as problem:
+        raise InputError(f"{name}: {problem}") from None
+
+
+def _reached(name: str) -> OpenAISettings:
     if name.startswith(("http://", "https://")):
         url, _, model = name.partition("#")
         if not model:
@@ -141,6 +156,8 @@ def seller_of(model: str) -> str | None:
 def models_named(names: Sequence[str], prices: Mapping[str, Price]) -> ModelsConfig:
     """Return models by name as a configuration has them, each in a section of its own name.
 
+    A model that is named with an effort has it in the name of its section, as `o4-mini@low`.
+
     Raises:
         InputError: a name is unknown or given twice, or a key or a price is missing.
     """
@@ -152,14 +169,16 @@ def models_named(names: Sequence[str], prices: Mapping[str, Price]) -> ModelsCon
                 f"{name}: needs a key, and the environment variable {settings.key_env} holds none; "
                 f"export {settings.key_env}=..."
             )
-        if settings.model in sections:
-            raise InputError(f"{settings.model}: is named twice; name each model once")
+        effort = split_name(name)[1]
+        role = settings.model if effort is None else f"{settings.model}@{effort}"
+        if role in sections:
+            raise InputError(f"{role}: is named twice; name each model once")
         if settings.price(PriceTable(prices)) is None:
             raise InputError(
                 f"{name}: nothing says what {settings.model} costs; give --price "
                 f"{settings.model}=IN,OUT, in USD per million tokens (0,0 for one of your own)"
             )
-        sections[settings.model] = ModelSection(settings, None, RetryPolicy())
+        sections[role] = ModelSection(settings, None, RetryPolicy())
     return ModelsConfig(sections, {}, PriceTable(prices))
 
 

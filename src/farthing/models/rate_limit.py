@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from farthing.errors import InputError, RateLimitError
-from farthing.models.base import Completion, Model, Prompt
+from farthing.models.base import Completion, Model, Prompt, longest
 from farthing.models.clock import Clock, SystemClock
 from farthing.models.prices import largest_usage
 
@@ -187,7 +187,7 @@ class Limited:
         An endpoint that says when to come back is left alone until then, by every call.
         """
         self._admission.refuse_long_pause(self.name, self._asked_s)
-        usage = largest_usage(prompt)
+        usage = largest_usage(self.longest(prompt))
         async with self._admission.admit(usage.input_tokens + usage.output_tokens) as ticket:
             try:
                 completion = await self._model.complete(prompt)
@@ -197,6 +197,10 @@ class Limited:
             used = completion.usage
             self._admission.correct(ticket, used.input_tokens + used.output_tokens)
             return completion
+
+    def longest(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the most output tokens that a call can have."""
+        return longest(self._model, prompt)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one try of this prompt can cost, in nano-dollars."""

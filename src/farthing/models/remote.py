@@ -1,8 +1,9 @@
 """What models that are asked over a network have in common: their settings, price and key."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -10,6 +11,7 @@ from farthing.errors import InputError
 from farthing.models.base import Completion, Prompt
 from farthing.models.chat_completions import read_completion, request_body
 from farthing.models.prices import Price, largest_cost_nano
+from farthing.models.thinking import COMPATIBLE, Dialect, Thinking, thinking
 
 
 class Key:
@@ -88,22 +90,54 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     omit: list[str] = []
     """Parameters that the model does not take, such as `temperature`."""
     extra: dict[str, Any] = {}
-    """Parameters to send with every call, such as `reasoning_effort`."""
+    """Parameters to send with every call, such as `service_tier`."""
+    reasoning_effort: str | None = None
+    """How long the model thinks, in its provider's words: `low`; `none` switches thoughts off."""
+    thinking_budget: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Most tokens of thought, on top of the answer's limit; 0 switches thoughts off. Where nothing
+    is said beside an effort, `thinking.RESERVED`."""
 
     def __post_init__(self) -> None:
         if self.key_env and self.key_file:
             raise ValueError("`key_env` and `key_file` exclude each other; give one of them")
         if not self.timeout_s > 0:
             raise ValueError("`timeout_s` must be more than 0")
+        _ = self.thinking
 
     def key(self) -> Key | None:
         """Read the key; None where none is named."""
         return read_key(self.key_env, Path(self.key_file) if self.key_file else None)
 
+    @property
+    def speaks(self) -> Dialect:
+        """How the provider writes how long to think."""
+        return COMPATIBLE
+
+    @property
+    def thinking(self) -> Thinking:
+        """How long the model is made to think."""
+        return thinking(self.speaks, self.reasoning_effort, self.thinking_budget)
+
+    @property
+    def added(self) -> dict[str, Any]:
+        """The fields that go into every request."""
+        return {**self.thinking.fields, **self.extra}
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The parameters that go into none."""
+        return self.thinking.refused.union(self.omit)
+
     def parameters(self, prompt: Prompt, limit_name: str) -> dict[str, Any]:
         """Return what a request sends, with more and fewer parameters as the settings say."""
-        wanted = request_body(prompt, self.model, limit_name) | self.extra
-        return {name: value for name, value in wanted.items() if name not in self.omit}
+        longer = replace(prompt, max_tokens=prompt.max_tokens + self.thinking.tokens)
+        wanted = request_body(longer, self.model, limit_name) | self.added
+        return {name: value for name, value in wanted.items() if name not in self.left_out}
+
+    def longest(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the most output tokens that a call can have, thoughts included."""
+        thoughts = self.thinking.tokens + self.thinking.apart
+        return replace(prompt, max_tokens=prompt.max_tokens + thoughts)
 
 
 class RemoteModel:
@@ -116,6 +150,7 @@ class RemoteModel:
         self._price = price
         self._place = place
         self._name, self._timeout_s = settings.model, settings.timeout_s
+        self._longest = settings.longest
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._place})"
@@ -125,16 +160,20 @@ class RemoteModel:
         """Name of the model, as prices and traces call it."""
         return self._name
 
+    def longest(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the most output tokens that a call can have, thoughts included."""
+        return self._longest(prompt)
+
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one call with this prompt can cost, in nano-dollars."""
-        return largest_cost_nano(self._price, self._name, prompt, self._timeout_s)
+        return largest_cost_nano(self._price, self._name, self.longest(prompt), self._timeout_s)
 
     def _largest_nano(self, prompt: Prompt) -> int | None:
         """Return what a call of unknown outcome counts as; None without a price."""
         return self.largest_cost_nano(prompt) if self._price else None
 
     def _read(self, body: bytes, prompt: Prompt, seconds: float) -> Completion:
-        return read_completion(body, prompt, self._name, self._price, seconds)
+        return read_completion(body, self.longest(prompt), self._name, self._price, seconds)
 
     def _without_key(self, text: str) -> str:
         return self._key.hide_in(text) if self._key else text

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 
 from farthing.errors import ModelError
-from farthing.models.base import Completion, Model, Prompt
+from farthing.models.base import Completion, Model, Prompt, longest
 from farthing.models.clock import Clock, SystemClock
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -162,6 +162,10 @@ class Retrying:
         done = await retry(attempt, self._patience, clock=self._clock, uniform=self._uniform)
         cost = add_cost(done.failed_nano, done.value.cost_nano)
         return replace(done.value, cost_nano=cost, tries=done.tries)
+
+    def longest(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the most output tokens that a call can have."""
+        return longest(self._model, prompt)
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one try of this prompt can cost, in nano-dollars."""

@@ -9,7 +9,7 @@ from farthing.models.base import Completion, Model, Prompt
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
-from farthing.traces.base import Call, CallError
+from farthing.traces.base import REASONING_TOKENS, Call, CallError
 
 
 class Client(Protocol):
@@ -102,6 +102,8 @@ class CountingClient:
     """None once something was paid whose price is not known."""
     input_tokens: int | None = None
     output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    """Of the output; None where no provider said."""
     tool_calls: int = 0
     latency_s: float | None = None
 
@@ -115,6 +117,8 @@ class CountingClient:
         self._pay(completion.cost_nano)
         self.input_tokens = (self.input_tokens or 0) + completion.usage.input_tokens
         self.output_tokens = (self.output_tokens or 0) + completion.usage.output_tokens
+        if (thought := completion.usage.reasoning_tokens) is not None:
+            self.reasoning_tokens = (self.reasoning_tokens or 0) + thought
         self.latency_s = (self.latency_s or 0.0) + completion.latency_s
         return completion
 
@@ -133,6 +137,11 @@ class CountingClient:
     def _pay(self, cost_nano: int | None) -> None:
         known = self.cost_nano is not None and cost_nano is not None
         self.cost_nano = (self.cost_nano or 0) + (cost_nano or 0) if known else None
+
+
+def thoughts(tokens: int | None) -> dict[str, float]:
+    """Return what a trace keeps of a call's thoughts: their tokens, where they are known."""
+    return {} if tokens is None else {REASONING_TOKENS: float(tokens)}
 
 
 async def recorded(
@@ -176,5 +185,5 @@ async def recorded(
         latency_s=counting.latency_s,
         cost_usd=None if counting.cost_nano is None else usd_from_nano(counting.cost_nano),
         error=failure,
-        extra=said.numbers,
+        extra=said.numbers | thoughts(counting.reasoning_tokens),
     )

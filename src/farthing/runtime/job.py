@@ -19,7 +19,7 @@ logged.
 """
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -28,11 +28,13 @@ from typing import Any, Literal
 import msgspec
 
 from farthing import plugins
-from farthing.errors import ConfigError, InputError
+from farthing.errors import ConfigError, InputError, UnknownNameError
 from farthing.models.adaptive import Gate
 from farthing.models.base import Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSection, models_from
+from farthing.models.remote import RemoteSettings
 from farthing.models.scripted import ScriptedModel
+from farthing.models.thinking import EFFORTS, split_name
 from farthing.models.toml import convert, read_toml
 from farthing.runtime.agents.base import AgentParts, BaseAgent, Positive
 from farthing.runtime.agents.react import ReactSection
@@ -60,6 +62,8 @@ _NOT_SENT = frozenset(
     {"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s", "batch"}
 )
 """Settings of a model that leave its replies as they are."""
+_IF_SAID = frozenset({"reasoning_effort", "thinking_budget", "dialect"})
+"""Settings that are none where a section does not give them, so that marks stay as they were."""
 
 
 class JobSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,8 +111,40 @@ class Job:
 
     def escalating(self, name: str) -> "Job":
         """Return the job with a model to pass questions on to."""
-        _check_models(self, {name})
-        return replace(self, escalate=name)
+        job = replace(self, models=self.models.with_efforts([name]), escalate=name)
+        _check_models(job, {name})
+        return job
+
+    def at_efforts(self, efforts: Sequence[str]) -> "Job":
+        """Return the job with models of its pool asked at several efforts each.
+
+        Args:
+            efforts: `low,medium` for every model of the pool, or `NAME=low,medium` for one; a
+                number is a budget in tokens.
+
+        Raises:
+            InputError: it has no pool, or no such model, or a provider has no such effort.
+        """
+        pool = self.section.pool
+        if not pool:
+            raise InputError(f"{self.file}: efforts are of a pool of models; give one, as `pool`")
+        said: dict[str, str] = {}
+        for one in efforts:
+            name, _, some = one.rpartition("=")
+            if name and name not in pool:
+                raise UnknownNameError("model of the pool", name, pool)
+            said |= dict.fromkeys([name] if name else pool, some)
+        names = [
+            f"{name}@{effort.strip()}" if effort else name
+            for name in pool
+            for effort in said.get(name, "").split(",")
+        ]
+        for wrong in (name for name in names if name not in pool and split_name(name)[1] is None):
+            effort = wrong.rpartition("@")[2]
+            known = f"{', '.join(EFFORTS)}, or a budget in tokens"
+            raise InputError(f"'{effort}' is no effort; there are {known}")
+        section = msgspec.structs.replace(self.section, pool=list(dict.fromkeys(names)))
+        return replace(self, section=section, models=self.models.with_efforts(names))
 
     @property
     def at_once(self) -> int:
@@ -191,7 +227,8 @@ def sold(models: ModelsConfig, name: str, search: str | None = None) -> Sold:
     section = models.sections[name]
     sent = {key: value for key, value in _sent(section).items() if key != "model"}
     price = section.settings.price(models.prices)
-    extra, omit = sent.get("extra") or {}, tuple(sent.get("omit") or ())
+    remote = section.settings if isinstance(section.settings, RemoteSettings) else None
+    extra, omit = (remote.added, tuple(remote.left_out)) if remote else ({}, ())
     return Sold(flat(sent) | {"search": _searched(search)}, str(price), extra, omit)
 
 
@@ -204,7 +241,11 @@ def sent_mark(models: ModelsConfig, name: str) -> str:
 def _sent(section: ModelSection) -> dict[str, Any]:
     """Return settings that a reply depends on; paths as the file has them, on any machine alike."""
     builtins = {**msgspec.to_builtins(section.settings), **section.written}
-    return {key: value for key, value in builtins.items() if key not in _NOT_SENT}
+    return {
+        key: value
+        for key, value in builtins.items()
+        if key not in _NOT_SENT and not (key in _IF_SAID and value is None)
+    }
 
 
 def _searched(search: str | None) -> Setting:
@@ -237,7 +278,9 @@ def read_job(file: Path) -> Job:
     agents = read_agents(tables.get("agents", {}), str(file), alone=alone)
     section = convert(tables | {"agents": agents}, JobSection, str(file))
     folder = file.absolute().parent
-    job = Job(str(file), _placed(section, folder), models_from(tables, str(file), folder))
+    models = models_from(tables, str(file), folder)
+    named = (*section.pool, *(agent.model for agent in section.agents.values()))
+    job = Job(str(file), _placed(section, folder), models.with_efforts(named))
     _check(job)
     return job
 

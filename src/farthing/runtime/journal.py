@@ -52,13 +52,17 @@ class Entry:
     """The most tokens that a try of it can take, read and written."""
 
 
-def entry(attempt: Attempt, asked: str, content: Any, occurrence: int) -> Entry:
+def entry(
+    attempt: Attempt, asked: str, content: Any, occurrence: int, longest: Prompt | None = None
+) -> Entry:
     """Return the entry of a call to a model or tool, `asked`, which sends `content`.
 
-    `occurrence` is how often this attempt has sent the same before.
+    `occurrence` is how often this attempt has sent the same before; `longest` is the prompt with
+    the most output tokens that the call can have, where those are more than it says.
     """
     text = msgspec.json.encode([attempt, asked, content, occurrence])
-    largest = largest_usage(content) if isinstance(content, Prompt) else Usage(0, 0)
+    prompt = longest or content
+    largest = largest_usage(prompt) if isinstance(prompt, Prompt) else Usage(0, 0)
     tokens = largest.input_tokens + largest.output_tokens
     return Entry(attempt, asked, sha256(text).hexdigest(), tokens)
 
@@ -70,11 +74,11 @@ class Entries:
         self.attempt = attempt
         self._sent: Counter[tuple[str, Any]] = Counter()
 
-    def next_entry(self, asked: str, content: Any) -> Entry:
+    def next_entry(self, asked: str, content: Any, longest: Prompt | None = None) -> Entry:
         """Return the entry of the call that is made next; see `entry`."""
         occurrence = self._sent[asked, content]
         self._sent[asked, content] += 1
-        return entry(self.attempt, asked, content, occurrence)
+        return entry(self.attempt, asked, content, occurrence, longest)
 
 
 @dataclass(frozen=True)

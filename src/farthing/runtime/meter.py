@@ -14,7 +14,7 @@ import msgspec
 
 from farthing.budgets.ledger import Ledger, MemoryLedger, Reservation
 from farthing.errors import BudgetError, ModelError
-from farthing.models.base import Completion, Model, Prompt
+from farthing.models.base import Completion, Model, Prompt, longest
 from farthing.models.retry import complete
 from farthing.money import dollars
 from farthing.runtime.base import Agent
@@ -235,7 +235,7 @@ class MeteredClient:
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
         """Return the recorded reply, or have the model answer; see `Client`."""
         call, largest = (
-            self._entries.next_entry(model.name, prompt),
+            self._entries.next_entry(model.name, prompt, longest(model, prompt)),
             partial(model.largest_cost_nano, prompt),
         )
         known = await self._known(call, largest)

@@ -20,8 +20,9 @@ from farthing.models.base import Message, Model, Prompt, Usage
 from farthing.models.config import ModelsConfig
 from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT
 from farthing.models.scripted import ScriptedModel
+from farthing.models.thinking import PARAMETERS, split_name
 from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
-from farthing.runtime.job import AT_ONCE, Closable, sent_mark
+from farthing.runtime.job import AT_ONCE, Closable, sent_mark, sold
 from farthing.runtime.protocol import Clients, Independent, RecordingPlan, ask_agent
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call, Trace
@@ -57,7 +58,8 @@ def unsendable(request: LoggedRequest, reference: str) -> str | None:
         return f"{reference} gave no answer"
     if request.messages is None or request.messages[-1][0] != "user":
         return "the log does not hold all that was sent as text"
-    others = sorted((parameters_of(request.trace, reference) or {}).keys() - SENT)
+    # How long to think is a matter of each role.
+    others = sorted((parameters_of(request.trace, reference) or {}).keys() - SENT - PARAMETERS)
     return f"it sets {', '.join(others)}" if others else None
 
 
@@ -85,7 +87,7 @@ class LoggedAgent:
 
     async def act(self, turn: Turn, client: Client) -> Call:  # noqa: ARG002 - the protocol's
         """Return the logged call."""
-        return structs.replace(self.calls[turn.question.id], role=self.role, model=self.role)
+        return structs.replace(self.calls[turn.question.id], role=self.role, model=self.model.name)
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,8 @@ class Replay:
             for name, request in self.sample.items()
             if (call := request.call(self.reference)) is not None
         }
-        logged = LoggedAgent(ScriptedModel({}, name=self.role), self.role, calls)
+        paid_today = ScriptedModel({}, name=split_name(self.role)[0])
+        logged = LoggedAgent(paid_today, self.role, calls)
         asked = tuple(self._agent(name, model) for name, model in opened.items())
         marks = {name: sent_mark(self.models, name) for name in self.names}
         plan = RecordingPlan(
@@ -261,7 +264,9 @@ class Replay:
         kept = [call for call in (earlier.calls if earlier else ()) if call.role not in asked]
         said = parameters_of(logged, self.reference)
         before = {} if earlier is None else {c.role: parameters_of(earlier, c.role) for c in kept}
-        sent = {name: {LIMIT: self.limit, **(said or {})} for name in self.names}
+        own = {LIMIT: self.limit, **(said or {})}
+        plain = {name: value for name, value in own.items() if name not in PARAMETERS}
+        sent = {name: sold(self.models, name).parameters(plain) for name in self.names}
         return structs.replace(
             trace,
             calls=[*trace.calls, *kept],

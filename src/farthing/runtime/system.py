@@ -31,6 +31,13 @@ class Sold:
     omit: tuple[str, ...] = ()
     """Parameters that its section leaves out of every request."""
 
+    def parameters(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a call asks for beside its text, given what its agent does."""
+        replaced = {usual_name(name) for name in (*self.extra, *self.omit)}
+        kept = {name: value for name, value in own.items() if name not in replaced}
+        added = {name: value for name, value in self.extra.items() if name not in self.omit}
+        return kept | parameters_of(added)
+
 
 NOTHING_SOLD: Mapping[str, Sold] = {}
 
@@ -62,14 +69,11 @@ def _sent(agent: Agent, protocol: Protocol, sold: Sold | None) -> SentRequest | 
         sent = replace(sent, reads="an answer line")
     if sold is None:
         return sent
-    replaced = {usual_name(name) for name in (*sold.extra, *sold.omit)}
-    own = {name: v for name, v in (sent.parameters or {}).items() if name not in replaced}
-    added = {name: v for name, v in sold.extra.items() if name not in sold.omit}
-    more: dict[str, Setting] = {
-        name: value if isinstance(value, str | int | float) else fingerprint(value)
-        for name, value in parameters_of(added).items()
+    asked_for = {
+        name: value if isinstance(value, str | int | float | None) else fingerprint(value)
+        for name, value in sold.parameters(sent.parameters or {}).items()
     }
-    return replace(sent, parameters=own | more)
+    return replace(sent, parameters=asked_for)
 
 
 def _part(agent: Agent, sold: Sold | None, sent: SentRequest | None, *, alone: bool) -> RoleSetup:

@@ -13,6 +13,7 @@ from farthing.errors import InputError, UnknownNameError
 from farthing.models.config import ModelsConfig
 from farthing.models.prices import Price, PriceTable, list_price
 from farthing.models.providers import cheaper_models, models_named, settings_of
+from farthing.models.thinking import split_name
 from farthing.promises.statistics.binomial import trials_needed
 from farthing.runtime.job import Job
 from farthing.runtime.replay import Replay
@@ -227,7 +228,7 @@ def next_try(log: RequestLog, paths: Sequence[Path]) -> NextTry:
             sum(c.input_tokens or 0 for c in known) // len(known),
             sum(c.output_tokens or 0 for c in known) // len(known),
         )
-    names = cheaper_models(list_price(reference), tokens) or ["PROVIDER/MODEL"]
+    names = cheaper_models(list_price(split_name(reference)[0]), tokens) or ["PROVIDER/MODEL"]
     n = min(SAMPLE, len(log.requests))
     likely = _likely(log, reference, names, n)
     cap = 1 if likely is None else max(1, round(2 * likely + 0.5))

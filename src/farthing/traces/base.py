@@ -21,6 +21,8 @@ SplitName = Literal["train", "calibrate", "test"]
 MissingBecause = Literal["chance", "earlier_reply", "unknown"]
 """Why a pool's question lacks a model's call: by lot, since an earlier reply made it needless (a
 cascade's log), or nobody says."""
+REASONING_TOKENS = "reasoning_tokens"
+"""Under `extra` of a call: how many of its output tokens are thoughts."""
 GRADES = ("correct", "f1", "score", "gold")
 """Known only after the fact, so never a feature."""
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from farthing.models import thinking
+
 Setting = str | int | float | bool | None
 SEVERAL = "several values"
 """In the place of a value that was not the same for all questions."""
@@ -34,8 +36,8 @@ _USUAL: Mapping[str, Setting] = {
 """What providers take where a request does not say."""
 KNOWN = frozenset(
     {LIMIT, *_USUAL, "top_k", "min_p", "stop", "logit_bias", "response_format", "tools"}
-    | {"functions", "reasoning", "reasoning_effort", "thinking", "verbosity", "modalities", "text"}
-    | {"web_search_options"}
+    | {"functions", "verbosity", "modalities", "text", "web_search_options"}
+    | thinking.PARAMETERS
 )
 """Those that a reply depends on."""
 _NO_EFFECT: tuple[Any, ...] = (None, [], {}, {"type": "text"}, {"format": {"type": "text"}})

@@ -21,6 +21,7 @@ from farthing.gateway.task_match import text_of
 from farthing.gateway.upstream import Reply
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
+from farthing.runtime.base import thoughts
 from farthing.traces.base import Call, CallError, Trace
 
 
@@ -72,7 +73,8 @@ class Recorder:
             latency_s=receipt.latency_s if reply is None else reply.latency_s,
             cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
             error=CallError(STOPPED, receipt.says) if receipt.stopped else None,
-            extra={} if name == asked else {FALLBACK: 1.0},
+            extra=({} if name == asked else {FALLBACK: 1.0})
+            | thoughts(None if reply is None else reply.usage.reasoning_tokens),
         )
         trace = Trace(
             id=receipt.trace,

@@ -24,7 +24,7 @@ from farthing.methods.agents.base import (
 )
 from farthing.methods.agents.budget_tracker import NEXT, VERIFY, read_outcome, verifies
 from farthing.methods.cards import system
-from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt
+from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt, longest
 from farthing.models.prices import largest_usage
 from farthing.money import nano_from_usd
 from farthing.runtime.agents.base import AgentParts, AgentSection, Positive, history, sampled
@@ -289,7 +289,7 @@ class ToolBudget:
         """Return whether so many prompts of this size fit, at the most that each can use."""
         limited, needs = self.allowance.budget, {}
         if TOKENS in limited:
-            most = largest_usage(prompt)
+            most = largest_usage(longest(model, prompt))
             needs[TOKENS] = times * (most.input_tokens + most.output_tokens)
         if MONEY in limited:
             needs[MONEY] = times * model.largest_cost_nano(prompt)

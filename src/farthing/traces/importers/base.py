@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from farthing.models.thinking import effort_of
 from farthing.traces.base import CallError
 from farthing.traces.importers.chat import Messages
 from farthing.traces.importers.row import RowPlace
@@ -60,6 +61,9 @@ class ImportedCall:
     """What was paid, in US dollars."""
     input_tokens: int | None = None
     output_tokens: int | None = None
+    """Thoughts included."""
+    reasoning_tokens: int | None = None
+    """Of the output tokens those that are thoughts."""
     latency_s: float | None = None
     """Wall time, in seconds."""
     confidence: float | None = None
@@ -76,6 +80,12 @@ class ImportedCall:
     """What price lists call the model; None: as it is named."""
     provider: str | None = None
     """Who sells the model, as price lists call them; None: its name is all that is known."""
+
+    @property
+    def role(self) -> str:
+        """The model, with the effort or budget that its request names, as `o4-mini@low`."""
+        effort = effort_of(self.parameters or {})
+        return self.model if effort is None else f"{self.model}@{effort}"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from farthing.models.chat_completions import with_thoughts
 from farthing.traces.importers.row import FileRow, unpacked
 
 Messages = tuple[tuple[str, str], ...]
@@ -74,12 +75,20 @@ def read_reply(response: Any) -> str | None:
     return response.strip() or None if isinstance(response, str) else None
 
 
-def token_counts(usage: FileRow) -> tuple[int | None, int | None]:
-    """Return the tokens that were read and written, by the names of any of OpenAI's interfaces."""
-    return (
-        usage.count("prompt_tokens", "input_tokens"),
-        usage.count("completion_tokens", "output_tokens"),
-    )
+def token_counts(usage: FileRow) -> tuple[int | None, int | None, int | None]:
+    """Return the tokens that were read, those that were written, and of these the thoughts.
+
+    The names are those of any of OpenAI's interfaces. Thoughts that a provider counts beside the
+    completion are written, too.
+    """
+    read = usage.count("prompt_tokens", "input_tokens")
+    written = usage.count("completion_tokens", "output_tokens")
+    details = [usage.part(f"{name}_tokens_details") for name in ("completion", "output")]
+    counts = (part.count("reasoning_tokens") for part in details)
+    thoughts = next((count for count in counts if count is not None), None)
+    if read is not None and written is not None:
+        written = with_thoughts(read, written, thoughts, usage.count("total_tokens"))
+    return read, written, thoughts
 
 
 def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:

@@ -14,7 +14,7 @@ import msgspec
 from farthing import plugins
 from farthing.tasks.base import is_answer
 from farthing.tasks.replies import read_answer
-from farthing.traces.base import Trace
+from farthing.traces.base import REASONING_TOKENS, Trace
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut
 from farthing.traces.importers.chat import Messages
 from farthing.traces.parameters import BY_ROLE, written
@@ -40,9 +40,9 @@ class QuestionCalls:
 
     first: ImportedCall
     calls: dict[tuple[str, int], ImportedCall] = field(default_factory=dict)
-    """By model and round."""
+    """By role (a model, or a model at an effort) and round."""
     asked: Counter[str] = field(default_factory=Counter)
-    """Model to how often it was asked; its samples are one request."""
+    """Role to how often it was asked; its samples are one request."""
 
     @property
     def requests(self) -> int:
@@ -151,7 +151,7 @@ def _kept(texts: Sequence[str | None]) -> str | None:
 
 def _parameters(calls: Sequence[ImportedCall]) -> str | None:
     """Return what was asked for as JSON: of all calls alike, or by role where they differ."""
-    said = {call.model: call.parameters for call in calls}
+    said = {call.role: call.parameters for call in calls}
     if all(one is None for one in said.values()):
         return None
     first = calls[0].parameters
@@ -179,9 +179,9 @@ def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
     name = call.id or short_hash(call.key or call.question)
     question = gathered.questions.setdefault(name, QuestionCalls(call))
     _refuse_contradiction(question.first, call, name)
-    place = call.model, len(question.calls) + 1 if samples else 1
+    place = call.role, len(question.calls) + 1 if samples else 1
     if not samples:
-        question.asked[call.model] += 1
+        question.asked[call.role] += 1
     before = question.calls.get(place)
     gathered.repeats += before is not None
     if call.asked_at is not None:
@@ -197,7 +197,7 @@ def _refuse_no_samples(gathered: Gathered) -> None:
     first: tuple[str, QuestionCalls] | None = None
     for name, question in gathered.questions.items():
         first = first or (name, question)
-        one, n = first[1].first.model, len(first[1].calls)
+        one, n = first[1].first.role, len(first[1].calls)
         for model, number in question.calls:
             if model != one:
                 problem = f"is '{model}' and before it was '{one}'; import samples of one model"
@@ -216,7 +216,9 @@ def _call(call: ImportedCall, number: int, task: str) -> dict[str, object]:
         answer = reader(task)(call.text)
     kept = {name: getattr(call, name) for name in _OF_CALL}
     kept["error"] = call.error and msgspec.to_builtins(call.error)
-    return {"round": number, "role": call.model, "model": call.model, "answer": answer, **kept}
+    if call.reasoning_tokens is not None:
+        kept["extra"] = {REASONING_TOKENS: call.reasoning_tokens}
+    return {"round": number, "role": call.role, "model": call.model, "answer": answer, **kept}
 
 
 def _unanswered(call: ImportedCall) -> bool:

@@ -100,6 +100,7 @@ def _found(
         cost_usd=usage.number("total_cost", most=MOST_USD),
         input_tokens=sum(known) if (known := [n for n in read if n is not None]) else None,
         output_tokens=usage.count("output_tokens"),
+        reasoning_tokens=usage.count("reasoning_tokens"),
         latency_s=output.number("time") if latency is None else latency,
         error=call_error(error.text("message")) if error.values else None,
         provider=model.partition("/")[0] if "/" in model else None,

@@ -72,7 +72,7 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
         return LeftOut("a generation without its input; export the group of fields `io`")
     latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
     score = _score(row, options.score)
-    read, written = _tokens(row)
+    read, written, thoughts = _tokens(row)
     failed = row.text("level") == "ERROR"
     return ImportedCall(
         place=row.place,
@@ -86,6 +86,7 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
         cost_usd=row.paid(*_COST) or row.part("cost_details", "costDetails").paid("total"),
         input_tokens=read,
         output_tokens=written,
+        reasoning_tokens=thoughts,
         latency_s=row.number("latency") if latency is None else latency,
         error=call_error(row.text("status_message", "statusMessage")) if failed else None,
     )
@@ -101,16 +102,21 @@ def _parameters(row: FileRow) -> dict[str, Any] | None:
     return parameters_of({**tools, **said}) if said else None
 
 
-def _tokens(row: FileRow) -> tuple[int | None, int | None]:
-    """Return the tokens read and written; what came from a cache is listed apart and was read."""
+def _tokens(row: FileRow) -> tuple[int | None, int | None, int | None]:
+    """Return the tokens read, those written, and of these the thoughts.
+
+    What came from a cache is listed apart and was read; thoughts are listed apart and were written.
+    """
     details = row.part("usage_details", "usageDetails", "usage")
     numbers = [name for name, value in details.values.items() if as_number(value) is not None]
     counts = {name: details.count(name) or 0 for name in numbers}
     read = [n for name, n in counts.items() if name.startswith(("input", "prompt"))]
     written = [n for name, n in counts.items() if name.startswith(("output", "completion"))]
+    thought = [n for name, n in counts.items() if "reasoning" in name and name.startswith("output")]
     return (
         sum(read) if read else row.count("inputUsage", "promptTokens", "input_tokens"),
         sum(written) if written else row.count("outputUsage", "completionTokens", "output_tokens"),
+        sum(thought) if thought else None,
     )
 
 

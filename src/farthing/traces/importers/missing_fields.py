@@ -88,7 +88,7 @@ class TokenCosts:
         """Return a call with its cost, where it can be worked out."""
         if call.cost_usd is not None or call.error is not None:
             return call
-        model = call.role
+        model = recorded.model
         if call.input_tokens is None or call.output_tokens is None:
             self.uncounted[model] = self.uncounted.get(model, 0) + 1
             return call

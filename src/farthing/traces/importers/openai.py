@@ -147,7 +147,7 @@ def _recorded(
     error: CallError | None = None,
 ) -> ImportedCall:
     name = row.text("custom_id")
-    read, written = token_counts(body.part("usage"))
+    read, written, thoughts = token_counts(body.part("usage"))
     return ImportedCall(
         place=row.place,
         model=model,
@@ -159,6 +159,7 @@ def _recorded(
         text=read_reply(dict(body.values)),
         input_tokens=read,
         output_tokens=written,
+        reasoning_tokens=thoughts,
         error=error,
         provider="openai",
     )

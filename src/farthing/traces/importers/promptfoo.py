@@ -108,6 +108,7 @@ def _recorded(
         cost_usd=cost,
         input_tokens=usage.count("prompt"),
         output_tokens=usage.count("completion"),
+        reasoning_tokens=usage.part("completionDetails").count("reasoning"),
         latency_s=None if milliseconds is None else milliseconds / 1_000,
         error=error,
         provider=named.partition(":")[0] if named and ":" in named else None,

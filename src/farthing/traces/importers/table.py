@@ -43,6 +43,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "n_input_tokens"),
     "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "n_output_tokens"),
+    "reasoning_tokens": ("reasoning_tokens", "thinking_tokens", "thought_tokens"),
     "latency_s": (
         "latency_s", "latency", "s", "duration_s", "duration", "elapsed_s", "response_time_s",
         "time_s",
@@ -59,6 +60,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "temperature": ("temperature",),
     "max_tokens": ("max_tokens", "max_completion_tokens"),
     "top_p": ("top_p",),
+    "reasoning_effort": ("reasoning_effort", "effort"),
+    "thinking_budget": ("thinking_budget", "budget_tokens"),
 }  # fmt: skip
 """Meaning to the usual names of its column, as `plain` writes them."""
 SAID = {"answer", "text", "right", "score"}
@@ -208,7 +211,7 @@ TABLE = CallTable()
 _READ: Mapping[str, Callable[[FileRow, str], Any]] = {
     "answer": FileRow.text, "text": FileRow.text, "group": FileRow.text, "split": FileRow.text,
     "input_tokens": FileRow.count, "output_tokens": FileRow.count, "uncertainty": FileRow.number,
-    "missing_because": FileRow.text,
+    "missing_because": FileRow.text, "reasoning_tokens": FileRow.count,
 }  # fmt: skip
 """The fields of a call that are read as they are."""
 
@@ -269,11 +272,13 @@ def _key(prompt: LoggedPrompt | None, system: str | None) -> str | None:
 
 def _parameters(row: FileRow, column: Mapping[str, str]) -> dict[str, Any] | None:
     """Return what was asked for; without a column of it all, what has no column is not known."""
-    named = {
+    named: dict[str, Any] = {
         name: number
-        for name in ("temperature", LIMIT, "top_p")
+        for name in ("temperature", LIMIT, "top_p", "thinking_budget")
         if name in column and (number := row.number(column[name])) is not None
     }
+    if "reasoning_effort" in column and (effort := row.text(column["reasoning_effort"])):
+        named["reasoning_effort"] = effort
     whole = row.inner(column["parameters"]) if "parameters" in column else None
     if isinstance(whole, dict):
         return parameters_of(whole | named)

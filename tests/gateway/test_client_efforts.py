@@ -1,0 +1,95 @@
+"""A request that says how long to think passes as it is; others think as the section says."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from chat_server import Endpoint
+
+from farthing.gateway.chat_request import ChatRequest, read_chat
+from farthing.gateway.http_upstream import WINDOW
+from farthing.gateway.stream_bounds import is_silent
+from farthing.gateway.task_match import TaskTemplate
+from farthing.gateway.upstream import open_upstreams
+from farthing.gateway.upstream_base import Bound
+from farthing.models.config import models_from
+
+HELLO = [{"role": "user", "content": "2 + 2?"}]
+
+
+def ask(**more: Any) -> ChatRequest:
+    return read_chat(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
+
+
+def passed(
+    endpoint: Endpoint, request: ChatRequest, **section: Any
+) -> tuple[dict[str, Any], Bound]:
+    """Return what a model is sent of a request, and the most that it can take."""
+
+    async def run() -> Bound:
+        own = {"provider": "openai-compatible", "model": "m", "url": endpoint.url} | section
+        prices = {"m": {"input_per_million": 1, "output_per_million": 2}}
+        models = models_from({"models": {"base": own}, "prices": prices}, "f.toml")
+        upstream = open_upstreams(models, {})["base"]
+        await upstream.send(request, 500)
+        await upstream.aclose()
+        return upstream.largest(request, 500)
+
+    bound = asyncio.run(run())
+    return endpoint.requests[-1], bound
+
+
+def test_the_section_decides_what_a_request_leaves_open(endpoint: Endpoint) -> None:
+    section = {"dialect": "openai", "reasoning_effort": "low", "thinking_budget": 2_000}
+    sent, bound = passed(endpoint, ask(temperature=0), **section)
+    assert (sent["reasoning_effort"], sent["max_tokens"]) == ("low", 2_500)
+    assert "temperature" not in sent
+    assert bound.nano is not None
+    read = bound.tokens - 2_500
+    assert bound.nano == read * 1_000 + 2_500 * 2_000
+    sent, _ = passed(endpoint, ask(max_tokens=60), **section)
+    assert sent["max_tokens"] == 2_060
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"reasoning_effort": "high"},
+        {"reasoning_effort": "none"},
+        {"thinking": {"type": "enabled", "budget_tokens": 1_024}},
+        {"extra_body": {"google": {"thinking_config": {"thinking_budget": 9}}}},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+    ],
+)
+def test_the_clients_own_choice_passes_as_it_is(endpoint: Endpoint, own: dict[str, Any]) -> None:
+    section = {"dialect": "openai", "reasoning_effort": "low"}
+    sent, bound = passed(endpoint, ask(max_tokens=60, temperature=0.5, **own), **section)
+    assert sent == {"model": "m", "messages": HELLO, "max_tokens": 60, "temperature": 0.5} | own
+    assert bound.tokens < 60 + 64 + 8 + len(json.dumps(sent)) + 1
+    found = TaskTemplate("", 500, 0.5).mismatch(ask(temperature=0.5, **own))
+    assert found is not None
+    assert (found.reason, found.near_miss) == ("effort", True)
+    assert TaskTemplate("", 500, 0.5).mismatch(ask(temperature=0.5)) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "beside"),
+    [
+        ({"enable_thinking": True, "thinking_budget": 1_000}, 1_000),
+        ({"enable_thinking": False}, 0),
+        ({"enable_thinking": True}, WINDOW),
+    ],
+)
+def test_thoughts_that_no_limit_holds_are_reserved(
+    endpoint: Endpoint, own: dict[str, Any], beside: int
+) -> None:
+    _, other = passed(endpoint, ask(max_tokens=60, **own), dialect="openai")
+    _, bound = passed(endpoint, ask(max_tokens=60, **own), dialect="qwen")
+    assert bound.tokens - other.tokens == beside
+
+
+def test_thoughts_that_nobody_sees_are_not_bounded_by_the_text() -> None:
+    assert is_silent({"chat_template_kwargs": {"thinking": True}})
+    assert is_silent({"extra_body": {"google": {"thinking_config": {"thinking_level": "low"}}}})
+    assert not is_silent({"thinking_budget_tokens": 0, "temperature": 1})
