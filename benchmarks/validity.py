@@ -26,8 +26,9 @@ from farthing.recommendation.cross_fit import beside
 from farthing.recommendation.plan import plan_of
 from farthing.recommendation.played import PlayedPolicy, operating_points_of, tested
 from farthing.recommendation.recommend import recommend
+from farthing.recommendation.selection import Trial
 from farthing.recommendation.splits import FourWaySplit
-from farthing.recommendation.trial import Trial, select
+from farthing.recommendation.trial import select
 from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays, joined
 from farthing.traces.eligibility import only
 
@@ -113,7 +114,7 @@ def asked_of(of: Scenario) -> Parity:
 def redrawn(of: Scenario, seed: int, redraws: int) -> list[bool | None]:
     """Return of each redraw whether what is proved is false; None: nothing is proved."""
     world, asked = pool(WORLD, 10**6 + seed, of, of.hard), asked_of(of)
-    right, paid = beside(asked, world)
+    right, paid = beside(asked, asked.reference, world)
     trials = laid_out(of, seed)
     points = [tested(points_on(trial.bundle, world, trial.row)) for trial in trials]
     loses = [right.mean() - each.correct.mean(axis=0) for each in points]
@@ -151,7 +152,7 @@ def proved(
         found.pop(place, None)
         if point is not None:
             found[place] = int(evidence.cost_nano[:, point].sum()), point
-        return own.exhausted(evidence)
+        return point is not None and bool(own.proved(evidence).all())
 
     prove_all([trial.share for trial in trials], prove)
     if not found:

@@ -83,7 +83,7 @@ def test_where_none_is_held_out_the_screen_says_of_whom_the_figures_are(
     ):
         assert said in shown, said
     assert "On these test questions" not in shown
-    chosen = farthing("recommend", "--traces", traces, "--promise", "selective", "--alpha", "0.1")
+    chosen = farthing("recommend", "--traces", traces, "--promise", "coverage", "--alpha", "0.1")
     assert "210 questions trained, 117 chose, 275 proved. The figures are of 98 others." in (
         " ".join(chosen.out.split())
     )

@@ -273,7 +273,7 @@ def test_recorded_probabilities_reach_the_proof() -> None:
     assert found.sizes["report"] > 0
     assert "count by the probability with which each was drawn" in str(found.certificate)
     with pytest.raises(InputError, match="drawn with different probabilities"):
-        ft.recommend(questions(log), ft.Selective(0.9))
+        ft.recommend(questions(log), ft.Selective(0.9), reference="large")
     assert "not missing by chance" not in " ".join(found.notes)
     alone = found.models["small"]
     assert alone is not None

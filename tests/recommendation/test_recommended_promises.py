@@ -25,6 +25,7 @@ from farthing.recommendation.plan import Plan, plan_of, proves_side_by_side
 from farthing.recommendation.played import Questions
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.replayed_candidate import stream
+from farthing.recommendation.selection import Selection, Trial
 from farthing.recommendation.splits import FourWaySplit
 from farthing.traces.arrays import TraceArrays, joined
 
@@ -32,16 +33,16 @@ DRAWS, DELTA, EPSILON = 200, 0.2, 0.05
 TRAIN, CHOOSE, PROVE = 150, 60, 240
 
 
-def selected(traces: TraceArrays, asked: Promise) -> trial.Selection:
+def selected(traces: TraceArrays, asked: Promise) -> Selection:
     """Train on the first questions; the next ones choose, where some have to, the others prove."""
     train, choose, prove = np.split(np.arange(len(traces)), [TRAIN, TRAIN + CHOOSE])
-    if proves_side_by_side(asked):
+    if proves_side_by_side(asked, traces):
         choose, prove = choose[:0], np.append(choose, prove)
     plan = plan_of(Dataset("", traces), asked, 0, FourWaySplit(train, choose, prove, prove))
     return trial.select(plan, None, Silent())
 
 
-def proved(selection: trial.Selection) -> tuple[str, Bundle]:
+def proved(selection: Selection) -> tuple[str, Bundle]:
     """Return the name of what answers, and its bundle."""
     contenders = selection.contenders()
     place, proofs, _ = certify.prove_cheapest([each for _, each in contenders])
@@ -111,7 +112,7 @@ def test_whoever_looks_best_is_falsely_proved_as_rarely_as_the_promise_says(
         assert len(cheap) == CHEAP
         assert [len(selection.contenders()), selection.contenders()[0][1].asked.share] == [1, 1]
 
-        def sharing(*trials: trial.Trial, of: trial.Selection = selection) -> bool:
+        def sharing(*trials: Trial, of: Selection = selection) -> bool:
             """Return whether any is proved where they share delta equally."""
             share = Fraction(1, len(trials))
             shared = tuple(replace(one, share=share) for one in trials)
@@ -146,17 +147,17 @@ def drawn(seed: int) -> TraceArrays:
 def trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train and rehearse each method once, as the training questions are always the same."""
     known: dict[str, Bundle] = {}
-    tried: dict[tuple[str, Promise], trial.Trial] = {}
+    tried: dict[tuple[str, Promise], Trial] = {}
     train: Callable[[Plan, Candidate], Bundle] = trial.train_candidate
-    estimate: Callable[[Plan, Candidate], trial.Trial] = trial.estimate_trial
+    estimate: Callable[[Plan, Candidate], Trial] = trial.estimate_trial
 
     def once(plan: Plan, candidate: Candidate) -> Bundle:
         if candidate.name not in known:
             known[candidate.name] = train(plan, candidate)
         return known[candidate.name]
 
-    def tried_once(plan: Plan, candidate: Candidate) -> trial.Trial:
-        if not proves_side_by_side(plan.asked):
+    def tried_once(plan: Plan, candidate: Candidate) -> Trial:
+        if not plan.side_by_side:
             return estimate(plan, candidate)
         if (candidate.name, plan.asked) not in tried:
             tried[candidate.name, plan.asked] = estimate(plan, candidate)

@@ -26,13 +26,14 @@ from farthing.recommendation.cross_fit import thresholds_of
 from farthing.recommendation.plan import Plan, plan_of
 from farthing.recommendation.played import PlayedPolicy
 from farthing.recommendation.recommend import recommend
+from farthing.recommendation.selection import Selection, Trial
 from farthing.recommendation.splits import (
     FourWaySplit,
     Roles,
     more_training,
     split_four_ways,
 )
-from farthing.recommendation.trial import Selection, Trial, select
+from farthing.recommendation.trial import select
 from farthing.traces.arrays import IntArray, TraceArrays
 
 SHARES = {
@@ -198,7 +199,8 @@ def test_a_proof_begins_at_the_dearest_point_of_use(
         assert useful.tolist() == (figures.cost < 1).tolist()
         assert place == (np.flatnonzero(figures.cost < 1)[-1] if useful.any() else 0)
     for one, contender in selection.contenders():
-        assert contender.row is one.row
+        assert contender.laid_out is not None
+        assert contender.laid_out.row is one.row
 
 
 # who is taken

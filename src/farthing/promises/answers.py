@@ -36,6 +36,11 @@ class Answers:
     """[n, G] what each operating point costs, in nano-dollars; None: all the same."""
     sample: Sample | None = None
     """What chance drew to be graded; None: every question is."""
+    passing_nano: IntArray | None = None
+    """[n] what another answer costs where none is given, in nano-dollars; then the cheapest point
+    is wanted, and not the one that answers most. None: nobody gives one."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side this one has."""
 
     def __post_init__(self) -> None:
         if self.answered.ndim != 2 or self.answered.shape != self.correct.shape:
@@ -50,6 +55,16 @@ class Answers:
         if self.cost_nano is not None and self.cost_nano.shape != self.answered.shape:
             raise CalibrationError("give cost_nano the shape of answered, or leave it out")
 
+    @property
+    def whole_nano(self) -> IntArray | None:
+        """[G] what each point costs on all questions, with what passing on costs; None: unknown."""
+        if self.cost_nano is None:
+            return None
+        whole: IntArray = self.cost_nano.sum(axis=0)
+        if self.passing_nano is not None:
+            whole = whole + np.where(self.answered, 0, self.passing_nano[:, None]).sum(axis=0)
+        return whole
+
 
 def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     """Return the operating point that answers most among those proved right often enough.
@@ -58,7 +73,8 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     at that operating point. Operating points are tested in their order, each by the exact binomial
     distribution of wrong answers given how many were answered, until one fails; those of several
     candidates at each one's share of delta. Of those proved that answer as many as the best,
-    within one standard error, the cheapest is taken and, of equally cheap ones, what answers most.
+    within one standard error, the cheapest is taken and, of equally cheap ones, what answers most;
+    where another answer is paid for if none is given, the cheapest of all that are proved.
 
     Returns:
         Its index; None where nothing is proved: abstain from everything.
@@ -71,18 +87,23 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     >>> selective_point(Answers(right[:28], right[:28]), 0.1, 0.05) is None
     True
     """
-    limit = exact_level(delta, "delta")
-    p_values = selective_p_values(answers, alpha)
-    found = np.flatnonzero(proven_each(p_values, limit, answers.candidates))
+    found = np.flatnonzero(selective_proved(answers, alpha, delta))
     if not found.size:
         return None
     n, numbers = len(answers.answered), answers.answered.sum(axis=0)[found]
-    most = numbers.max()
-    near = numbers >= most - np.sqrt(most * (n - most) / n)
-    cost = np.zeros(len(found))
-    if answers.cost_nano is not None:
-        cost += answers.cost_nano.sum(axis=0)[found]
-    return int(found[np.lexsort((-numbers, np.where(near, cost, np.inf)))[0]])
+    whole = answers.whole_nano
+    cost = np.zeros(len(found)) if whole is None else whole[found].astype(np.float64)
+    if answers.passing_nano is None:
+        most = numbers.max()
+        near = numbers >= most - np.sqrt(most * (n - most) / n)
+        cost[~near] = np.inf
+    return int(found[np.lexsort((-numbers, cost))[0]])
+
+
+def selective_proved(answers: Answers, alpha: Level, delta: Level) -> BoolArray:
+    """Return which operating points are proved right often enough, [G]; see `selective_point`."""
+    limit = exact_level(delta, "delta") * answers.share
+    return proven_each(selective_p_values(answers, alpha), limit, answers.candidates)
 
 
 def selective_p_values(answers: Answers, alpha: Level) -> FloatArray:

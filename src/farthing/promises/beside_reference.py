@@ -3,19 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
-from msgspec import structs
 
 from farthing.errors import InputError
-from farthing.promises import wording
 from farthing.promises.base import Per, Promise
 from farthing.promises.certificate import IntArray
-from farthing.promises.chains import Chain, passed_on
+from farthing.promises.chains import SideBySidePayload
 from farthing.promises.levels import Level, Margin, exact_margin
 from farthing.promises.observed import Facts, PlayedPoints
-from farthing.promises.payload import Recorded
 from farthing.promises.statistics.fixed_sequence import cheapest
 from farthing.promises.statistics.power import Rates, forecast
 from farthing.promises.texts import REALISED, Goal, PromiseOption
@@ -116,41 +113,16 @@ class BesideReference(Promise):
         return proved
 
 
-class BesideReferencePayload(Recorded, frozen=True, kw_only=True):
+class BesideReferencePayload(SideBySidePayload, frozen=True, kw_only=True):
     """What a certificate keeps of such a promise."""
 
     if TYPE_CHECKING:
         reference: str | None
 
-    delta: Fraction
-    """How often the promise may fail over calibration draws."""
-    shared_by: int | None = None
-    """How many candidates were proved side by side, each at an equal share of delta; None: one has
-    all of it, or shares differ."""
-    delta_share: Fraction | None = None
-    """Of delta, where several were proved side by side at shares that differ."""
-    chains: tuple[Chain, ...] = ()
-    """All candidates that were proved side by side; none where one has all of delta."""
-
-    @property
-    def own_delta(self) -> Fraction:
-        """What of delta it was proved at, where several were proved side by side."""
-        return self.delta * (self.delta_share or Fraction(1, self.shared_by or 1))
-
     @property
     def held_to(self) -> str | None:
         """The reference."""
         return self.reference
-
-    def among(self, chains: Sequence[Chain]) -> Self:
-        """Return it with the candidates that were proved side by side."""
-        share = self.own_delta / self.delta
-        return structs.replace(self, chains=tuple(chains), shared_by=None, delta_share=share)
-
-    def side_by_side(self) -> str:
-        """Say at which share of delta it was proved, and what passed on to it."""
-        share = wording.side_by_side(self.shared_by, self.delta_share, len(self.chains))
-        return share + passed_on(self.chains)
 
     @property
     def fallback(self) -> str | None:
@@ -176,26 +148,6 @@ def check_named(reference: object, per: object) -> None:
         )
     if per not in get_args(Per):
         raise InputError(f"per is {per!r}; give 'question' or 'request'")
-
-
-class Shared(TypedDict):
-    """How a certificate says which share of delta its candidate had."""
-
-    shared_by: int | None
-    delta_share: Fraction | None
-
-
-def shared(share: Fraction) -> Shared:
-    """Return what a certificate says of a share of delta.
-
-    >>> shared(Fraction(1)), shared(Fraction(1, 2))
-    ({'shared_by': None, 'delta_share': None}, {'shared_by': 2, 'delta_share': None})
-    >>> shared(Fraction(7, 20))
-    {'shared_by': None, 'delta_share': Fraction(7, 20)}
-    """
-    if share.numerator == 1:
-        return Shared(shared_by=share.denominator if share < 1 else None, delta_share=None)
-    return Shared(shared_by=None, delta_share=share)
 
 
 def forecast_beside(

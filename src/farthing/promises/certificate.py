@@ -1,6 +1,6 @@
 """The records of calibration: a threshold, and the certificate that says what it promises."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
@@ -16,6 +16,7 @@ from farthing.promises.payload import Payload
 
 if TYPE_CHECKING:
     from farthing.promises.base import Promise
+    from farthing.promises.chains import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -153,6 +154,22 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             conditional_on=(*self.conditional_on, asked_of.condition()),
         )
 
+    def among(self, chains: "Sequence[Chain]") -> "Certificate":
+        """Return the same certificate of one of several candidates that were proved side by side.
+
+        Args:
+            chains: all of them; with fewer than two nothing changes.
+        """
+        if len(chains) < 2:
+            return self
+        from farthing.promises import wording  # noqa: PLC0415 - words are about certificates
+
+        said = tuple(
+            wording.SIDE_BY_SIDE if one == wording.HELD_OUT else one for one in self.conditional_on
+        )
+        promise = self.promise.among(chains)
+        return msgspec.structs.replace(self, promise=promise, conditional_on=said)
+
     @property
     def per_request(self) -> bool:
         """Whether a question counts as often as it was asked; else each counts once."""
@@ -214,8 +231,9 @@ that budget alone."
     def verify(self, evidence: object, fingerprint: str | None = None) -> list[str]:
         """Compute it again from its evidence; return what does not match, a sentence each.
 
-        What was asked for (alpha, delta, ...) is taken from the certificate, all else from the
-        evidence. What was not recorded of the requests (`AS_RECORDED`) no evidence tells of.
+        What was asked for (alpha, delta, ...) and what stood beside it is taken from the
+        certificate, all else from the evidence. What was not recorded of the requests
+        (`AS_RECORDED`) no evidence tells of.
 
         Args:
             evidence: what `certify` of its kind was given: [n] kappa* of the calibration questions,
@@ -237,6 +255,7 @@ that budget alone."
             kind, wanted = type(self.promise).__name__, expected.__name__
             return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
         again = self.promise.recompute(evidence, self).of_questions(self.asked_of)
+        again = again.among(getattr(self.promise, "chains", ()))
         if again.requests is None and (self.requests or 0) > again.n:
             # Evidence of distinct questions does not say how often each was asked.
             again = msgspec.structs.replace(again, requests=self.requests)
@@ -263,8 +282,8 @@ that budget alone."
         body: dict[str, Any] = _portable(msgspec.to_builtins(self, enc_hook=_encode))
         unsaid = {name for name in ("asked_of", "requests") if body[name] is None}
         promise = body["promise"]
-        later = ("per_request", "shared_by", "delta_share")
-        unsaid_there = {name for name in later if promise.get(name) is None}
+        later = ("per_request", "shared_by", "delta_share", "chains")
+        unsaid_there = {name for name in later if not promise.get(name)}
         kept = {name: value for name, value in promise.items() if name not in unsaid_there}
         return {name: v for name, v in body.items() if name not in unsaid} | {"promise": kept}
 

@@ -8,10 +8,14 @@ point. Any false proof happens with probability at most delta, so any proved poi
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Self, TypedDict
 
 import msgspec
+from msgspec import structs
 
+from farthing.promises import wording
 from farthing.promises.levels import exact_text
+from farthing.promises.payload import Recorded
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,6 +62,55 @@ def prove_all(
         left = sum((shares[place] for place in waiting), Fraction(0))
         for place in waiting:
             now[place] = shares[place] * whole / left
+
+
+class Shared(TypedDict):
+    """How a certificate says which share of delta its candidate had."""
+
+    shared_by: int | None
+    delta_share: Fraction | None
+
+
+def shared(share: Fraction) -> Shared:
+    """Return what a certificate says of a share of delta.
+
+    >>> shared(Fraction(1)), shared(Fraction(1, 2))
+    ({'shared_by': None, 'delta_share': None}, {'shared_by': 2, 'delta_share': None})
+    >>> shared(Fraction(7, 20))
+    {'shared_by': None, 'delta_share': Fraction(7, 20)}
+    """
+    if share.numerator == 1:
+        return Shared(shared_by=share.denominator if share < 1 else None, delta_share=None)
+    return Shared(shared_by=None, delta_share=share)
+
+
+class SideBySidePayload(Recorded, frozen=True, kw_only=True):
+    """What a certificate keeps of a promise that several candidates may be proved for at once."""
+
+    delta: Fraction
+    """How often the promise may fail over calibration draws."""
+    shared_by: int | None = None
+    """How many candidates were proved side by side, each at an equal share of delta; None: one has
+    all of it, or shares differ."""
+    delta_share: Fraction | None = None
+    """Of delta, where several were proved side by side at shares that differ."""
+    chains: tuple[Chain, ...] = ()
+    """All candidates that were proved side by side; none where one has all of delta."""
+
+    @property
+    def own_delta(self) -> Fraction:
+        """What of delta it was proved at, where several were proved side by side."""
+        return self.delta * (self.delta_share or Fraction(1, self.shared_by or 1))
+
+    def among(self, chains: Sequence[Chain]) -> Self:
+        """Return it with the candidates that were proved side by side."""
+        share = self.own_delta / self.delta
+        return structs.replace(self, chains=tuple(chains), shared_by=None, delta_share=share)
+
+    def side_by_side(self) -> str:
+        """Say at which share of delta it was proved, and what passed on to it."""
+        share = wording.side_by_side(self.shared_by, self.delta_share, len(self.chains))
+        return share + passed_on(self.chains)
 
 
 def passed_on(chains: Sequence[Chain]) -> str:

@@ -28,15 +28,18 @@ def run_bundle(bundle: Bundle, part: Questions, rng: np.random.Generator) -> Rep
     return _act_with(replayed, _kappas(bundle, part.played))
 
 
-def with_escalation(bundle: Bundle, part: Questions, found: ReplayOutcome) -> ReplayOutcome:
+def with_escalation(
+    bundle: Bundle, part: Questions, found: ReplayOutcome, to: str | None = None
+) -> ReplayOutcome:
     """Return what comes of questions once those without an answer are passed on, if they are.
 
     Args:
         bundle: the policy.
         part: the questions.
         found: what the policy did by itself.
+        to: who answers them where the promise passes them to nobody; None: nobody does.
     """
-    role = bundle.certificate.promise.passes_to if bundle.certificate else None
+    role = (bundle.certificate.promise.passes_to if bundle.certificate else None) or to
     if role is None or not isinstance(bundle.policy, SelectivePolicy):
         return found
     made = bundle.policy.calls_made(part.played)

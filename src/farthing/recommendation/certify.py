@@ -29,12 +29,12 @@ from farthing.promises.certificate import AskedOf, Certificate
 from farthing.promises.chains import Chain, prove_all
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
-from farthing.recommendation.prove import Tested, counted, prove
+from farthing.recommendation.prove import LaidOut, Tested, counted, prove
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
 from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import AS_BEFORE
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.eligibility import Missing, alike
 from farthing.traces.fingerprint import Marks, question_hashes
 from farthing.traces.origin import origin_of, recorded_system, with_longest
@@ -75,9 +75,8 @@ class Contender:
     train: TrainingQuestions
     prove: ProvingQuestions
     serving: Serving = AS_RECORDED
-    row: FloatArray | None = None
-    """The thresholds to prove, from the last one on to the first, where questions that prove
-    nothing chose them; None: `train` lays them out."""
+    laid_out: LaidOut | None = None
+    """The thresholds to prove; None: `train` lays them out."""
     name: str = ""
     """The method's."""
 
@@ -121,16 +120,7 @@ class Proved:
 
     def among(self, chains: Sequence[Chain]) -> Self:
         """Return it with the candidates that were proved side by side, if there are several."""
-        if len(chains) < 2:
-            return self
-        certificate = structs.replace(
-            self.certificate,
-            promise=self.certificate.promise.among(chains),
-            conditional_on=tuple(
-                wording.SIDE_BY_SIDE if said == wording.HELD_OUT else said
-                for said in self.certificate.conditional_on
-            ),
-        )
+        certificate = self.certificate.among(chains)
         bundle = structs.replace(self.bundle, certificate=certificate)
         return replace(self, bundle=bundle, certificate=certificate)
 
@@ -202,9 +192,13 @@ def _cheapest(
 
 
 def _mean_usd(contender: Contender, bundle: Bundle, common: NDArray[np.str_]) -> float:
-    """Return what a question costs on some of the proving ones, in dollars."""
+    """Return what a question costs on some of the proving ones, in dollars.
+
+    Where answers may be withheld, with the price of an answer by the model paid for today.
+    """
     prove = counted(contender.asked, contender.prove)
-    done = with_escalation(bundle, prove, run_bundle(bundle, prove, stream(bundle.kind, 0)))
+    role = bundle.origin.reference if contender.asked.withholds else None
+    done = with_escalation(bundle, prove, run_bundle(bundle, prove, stream(bundle.kind, 0)), role)
     return float(done.cost_nano[np.isin(prove.recorded.ids, common)].mean()) / 1e9
 
 
@@ -244,7 +238,7 @@ def prove_bundle(contender: Contender) -> Proved:
         asked = asked.about(as_played("the target mix", bundle, asked.mix))
     proving = counted(asked, proving)
     try:
-        found = prove(asked, bundle, contender.train, proving, serving.budget, contender.row)
+        found = prove(asked, bundle, contender.train, proving, serving.budget, contender.laid_out)
     except CalibrationError as problem:
         budget = serving.budget
         under = f" under a budget of {dollars(budget.nano)} a question" if budget else ""

@@ -54,7 +54,7 @@ def rehearsed(
         points = operating_points_of(train.take(held).replay(plays), same)
         cost[held], correct[held] = points.cost_nano, points.correct
     counted = one_of_each(train.recorded.content)
-    right, paid = beside(asked, train.recorded.take(counted))
+    right, paid = beside(asked, asked.reference, train.recorded.take(counted))
     theirs, ours = right[:, None], correct[counted]
     return CrossFitted(
         n=len(counted),
@@ -64,12 +64,14 @@ def rehearsed(
     )
 
 
-def beside(asked: Promise, recorded: TraceArrays) -> tuple[BoolArray, IntArray]:
+def beside(
+    asked: Promise, reference: str | None, recorded: TraceArrays
+) -> tuple[BoolArray, IntArray]:
     """Return which questions are lost where an answer is not as asked, and what they cost, [n].
 
     Where a call of the reference saw those before it, it costs them as well.
     """
-    place = recorded.roles.index(asked.reference or "")
+    place = recorded.roles.index(reference or "")
     first = place if recorded.independent.all() else 0
     paid = recorded.cost_nano[:, 0, first : place + 1].sum(axis=1)
     return asked.bars(recorded.correct[:, 0, place]), paid

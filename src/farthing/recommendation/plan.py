@@ -41,6 +41,11 @@ class Plan:
     guessed: bool = False
     """Whether nobody named the reference."""
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several candidates are proved at shares of delta."""
+        return proves_side_by_side(self.asked, self.dataset.traces)
+
     def training(self, bundle: Bundle) -> TrainingQuestions:
         """Return the questions that train, as a bundle plays them."""
         return self._as_played(bundle, self.parts.train, TrainingQuestions)
@@ -99,7 +104,7 @@ def plans_of(
     sets = played.sets if asked.held_to_reference else played.sets[-1:]
     traces = played.of(sets[0])
     role = Roles(
-        choose=not proves_side_by_side(asked),
+        choose=not proves_side_by_side(asked, traces),
         measure=asked.every_request or draw_weights(traces) is not None,
         holdout=holdout,
     )
@@ -146,12 +151,16 @@ def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) ->
     return Plan(known, asked, parts, reference, seed, named is None and reference is not None)
 
 
-def proves_side_by_side(asked: Promise) -> bool:
+def proves_side_by_side(asked: Promise, traces: TraceArrays) -> bool:
     """Return whether several candidates are proved at shares of delta, so that none is chosen.
 
-    Coverage holds on average over draws, which choosing by them would break; of a selective promise
-    a method's own candidates share delta.
+    Coverage holds on average over draws, which choosing by them would break. A selective promise
+    takes models that can be asked by themselves, and told apart: in rounds one method is chosen.
     """
+    if asked.layout == "sure":
+        names = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
+        alone = is_pool(traces) and bool(traces.independent.all())
+        return alone and len(set(names)) == len(names)
     return asked.held_to_reference and asked.layout == "descending"
 
 

@@ -58,6 +58,17 @@ class Tested:
 
 
 @dataclass(frozen=True)
+class LaidOut:
+    """Operating points to test, which questions that prove nothing have chosen."""
+
+    row: FloatArray
+    """The thresholds: of parity and agreement tested from the last one on to the first, of a
+    selective policy the other way round."""
+    name: str = ""
+    """What a certificate calls a selective policy at these thresholds."""
+
+
+@dataclass(frozen=True)
 class Proof:
     """What came of asking for a promise."""
 
@@ -76,7 +87,7 @@ def prove(
     train: TrainingQuestions,
     calibrate: ProvingQuestions,
     budget: PerQuestion | None,
-    row: FloatArray | None = None,
+    laid_out: LaidOut | None = None,
 ) -> Proof:
     """Choose the threshold of a policy that keeps what is asked, and certify it.
 
@@ -89,8 +100,7 @@ def prove(
         train: questions to lay the operating points out on; a promise of coverage needs none.
         calibrate: questions that the policy and the points have not seen.
         budget: what a question may cost when it is served; the promise is about that.
-        row: of parity and agreement: the thresholds to test, from the last one on to the first,
-            where other questions than these chose them; None: `train` lays them out.
+        laid_out: the thresholds to test; None: `train` lays them out.
 
     Returns:
         The certificate, whose kappa is the chosen threshold. Where its `promises` is false nothing
@@ -101,7 +111,14 @@ def prove(
     if not asked.held_to_reference or calibrate.by is not None or asked.per == "request":
         check_alike(calibrate.recorded)
     calibrate = counted(asked, calibrate)
-    return of_requests(_proof(asked, bundle, train, calibrate, budget, row), calibrate)
+    if laid_out is not None and asked.layout == "sure":
+        from farthing.recommendation.prove_selective import prove_laid_out  # noqa: PLC0415 - scikit-learn
+
+        found = prove_laid_out(asked, bundle, laid_out, calibrate)
+    else:
+        row = None if laid_out is None else laid_out.row
+        found = _proof(asked, bundle, train, calibrate, budget, row)
+    return of_requests(found, calibrate)
 
 
 def of_requests(found: Proof, calibrate: ProvingQuestions) -> Proof:

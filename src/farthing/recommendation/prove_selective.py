@@ -12,15 +12,18 @@ from fractions import Fraction
 
 import numpy as np
 
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError
+from farthing.methods.selective.confidence import LEAST
 from farthing.methods.selective.learner import SelectiveFit, confident
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.methods.selective.single_models import considered
-from farthing.process.batch_replay import replay
+from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.operating_points import OperatingPoints
 from farthing.promises.answers import candidate_thresholds
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
+from farthing.promises.kinds.escalated import PassedOn
 from farthing.promises.observed import Facts, PlayedPoints
 from farthing.promises.statistics.fixed_sequence import Candidates
 from farthing.recommendation.escalation import EscalationModel
@@ -29,11 +32,15 @@ from farthing.recommendation.played import (
     SETTINGS,
     PlayedPolicy,
     ProvingQuestions,
+    Questions,
     TrainingQuestions,
     operating_points_of,
 )
-from farthing.recommendation.prove import Proof, Tested
-from farthing.traces.arrays import FloatArray
+from farthing.recommendation.played import (
+    tested as as_promised,
+)
+from farthing.recommendation.prove import LaidOut, Proof, Tested
+from farthing.traces.arrays import BoolArray, FloatArray
 from farthing.traces.grades.overlay import check_graded
 
 EACH = 20
@@ -103,6 +110,40 @@ def prove_candidates(
     return Proof(certificate, _chosen(certificate, tested), "allow", what)
 
 
+def prove_laid_out(
+    asked: Promise, bundle: Bundle, laid: LaidOut, calibrate: ProvingQuestions
+) -> Proof:
+    """Prove what can be proved of one policy that says how sure it is, at thresholds laid out.
+
+    What it does not answer costs what the model does that is paid for today, and the cheapest
+    threshold is taken: else who answers least costs least. Of a bundle that knows of no such model,
+    the threshold that answers most.
+
+    Args:
+        asked: the promise, at its share of delta.
+        bundle: the policy.
+        laid: falling thresholds; neither they nor the policy were chosen by these questions.
+        calibrate: the questions.
+    """
+    policy = bundle.policy
+    if not isinstance(policy, SelectivePolicy):
+        raise TypeError(f"{type(policy).__name__} does not say how sure it is")
+    plays, known, row = PlayedPolicy(policy, "allow"), Facts(), laid.row
+    points = operating_points_of(calibrate.replay(plays), row)
+    role = asked.passes_to or bundle.origin.reference
+    if role is not None:
+        theirs, made = EscalationModel.of(calibrate, role), policy.calls_made(calibrate.played)
+        known = Facts(role, theirs.right, passing_nano=theirs.extra_nano(made))
+        points = theirs.added(points, made) if asked.passes_to else points
+    candidates = Candidates(np.zeros(len(row), dtype=np.int64), (laid.name,), (Fraction(1),))
+    evidence = asked.evidence(replace(as_promised(points), candidates=candidates), known)
+    certificate = asked.prove(evidence, **plays.about(calibrate.played))
+    came_to = points.cost_nano, points.correct & points.answered
+    if isinstance(evidence, PassedOn):
+        came_to = evidence.paired.cost_nano, evidence.paired.correct
+    return Proof(certificate, policy, "allow", Tested(evidence, plays.right_at(row), came_to))
+
+
 def _right_at(tested: Sequence[SelectiveFit], rows: Sequence[FloatArray]) -> RightAt:
     """Return what says of questions whether the answers at the thresholds laid out are right."""
     plays = [
@@ -120,7 +161,20 @@ def _chosen(certificate: Certificate, tested: Sequence[SelectiveFit]) -> Selecti
 
 def laid_out(learned: SelectiveFit, alpha: Fraction) -> FloatArray:
     """Return the thresholds to test, falling, [G]; at least one."""
-    kappas = candidate_thresholds(learned.sure, learned.right, alpha, SETTINGS)
+    return _thresholds(learned.sure, learned.right, alpha)
+
+
+def laid_out_by(policy: SelectivePolicy, part: Questions, alpha: Fraction) -> FloatArray:
+    """Return the same of a trained policy, by questions that have not trained it."""
+    replayed = part.replay(PlayedPolicy(policy, "allow"))
+    if not isinstance(replayed, NestedReplay):
+        raise TypeError("a policy that says how sure it is acts through a threshold")
+    sure = replayed.followed.leaf.max(axis=(1, 2))
+    return _thresholds(sure, replayed.act(LEAST).best_correct, alpha)
+
+
+def _thresholds(sure: FloatArray, right: BoolArray, alpha: Fraction) -> FloatArray:
+    kappas = candidate_thresholds(sure, right, alpha, SETTINGS)
     return kappas[kappas > 0] if (kappas > 0).any() else np.ones(1)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
+from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.budget import PerQuestion
 from farthing.process.replay import ReplayOutcome
 from farthing.promises.base import Promise
@@ -15,7 +16,7 @@ from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.certify import Contender, Serving, prove_bundle
 from farthing.recommendation.played import ProvingQuestions, Questions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.prove import counted
+from farthing.recommendation.prove import LaidOut, counted
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import about_sets
 from farthing.recommendation.splits import as_played
@@ -109,7 +110,8 @@ def recalibrate(
     nano = certificate.question_budget_nano if certificate else None
     budget = None if nano is None else PerQuestion(nano, trained.origin.largest_nano)
     serving = Serving(budget, system)
-    proof = prove_bundle(Contender(trained, asked, train, prove, serving))
+    laid = None if budget else _laid_out(trained, asked, train)
+    proof = prove_bundle(Contender(trained, asked, train, prove, serving, laid))
     made = proof.bundle
     before = counted(
         asked, ProvingQuestions(prove.recorded, as_played(folder, bundle, recorded).take(rows))
@@ -146,6 +148,20 @@ def divided(content: Content, asked: Promise, seed: int) -> tuple[IntArray, IntA
     number = min(LAID_OUT, n // SHARE) if asked.layout != "critical" else 0
     order = np.random.default_rng(seed).permutation(together.distinct)
     return together.all_of(order[:number]), together.all_of(order[number:])
+
+
+def _laid_out(bundle: Bundle, asked: Promise, lay: TrainingQuestions) -> LaidOut | None:
+    """Return the thresholds of a policy that says how sure it is, from the clearest case down.
+
+    Of any other, None: the proof lays them out.
+    """
+    policy, certificate = bundle.policy, bundle.certificate
+    if asked.layout != "sure" or not isinstance(policy, SelectivePolicy):
+        return None
+    from farthing.recommendation.prove_selective import laid_out_by  # noqa: PLC0415 - scikit-learn
+
+    name = getattr(certificate and certificate.promise, "candidate", "")
+    return LaidOut(laid_out_by(policy, lay, asked.alpha), name)
 
 
 def asked_again(certificate: Certificate | None) -> Promise:

@@ -38,9 +38,10 @@ from farthing.recommendation.savings import (
     off_by,
     paid_most,
 )
+from farthing.recommendation.selection import Trial
 from farthing.recommendation.splits import FourWaySplit, complete_questions
 from farthing.recommendation.tradeoff import tradeoffs
-from farthing.recommendation.trial import Trial, select
+from farthing.recommendation.trial import select
 from farthing.recommendation.warnings import unlike
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import check_every_request, n_distinct, note
@@ -137,7 +138,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
 
 def _errors(plan: Plan, proofs: Sequence[Proved], recorded: TraceArrays) -> float:
     """Return how far off figures may be of whichever point these questions chose (`off_by`)."""
-    right, paid = beside(plan.asked, recorded)
+    right, paid = beside(plan.asked, plan.reference, recorded)
     tested = [proof.points for proof in proofs if proof.points is not None]
     points = [(each.cost_nano, each.right) for each in tested if len(each.right) == len(right)]
     return off_by(points, (paid, right), np.random.default_rng(plan.seed))
@@ -170,7 +171,8 @@ def best_method(
     together = complete_questions(dataset.traces, "train and choose")
     order = np.random.default_rng(seed).permutation(together.distinct)
     asked = default(dataset.traces) if asked is None else asked
-    chosen = 0 if proves_side_by_side(asked) else len(order) - len(order) // 2
+    alone = proves_side_by_side(asked, dataset.traces)
+    chosen = 0 if alone else len(order) - len(order) // 2
     train, choose = map(together.all_of, np.split(order, [len(order) - chosen]))
     plan = plan_of(dataset, asked, seed, FourWaySplit(train, choose, order, choose))
     return select(plan, None, progress or Silent()).trials[0].name
@@ -190,7 +192,7 @@ def _guess(plan: Plan) -> str:
 def _idle(plan: Plan, proof: Proved) -> str:
     """Say which questions could prove as well, where nothing is proved."""
     n = plan.sizes()["report"]
-    if not proof.falls_back or not n or not proves_side_by_side(plan.asked):
+    if not proof.falls_back or not n or not plan.side_by_side:
         return ""
     return f"{n:,} questions only measure; with --holdout 0 they prove as well"
 

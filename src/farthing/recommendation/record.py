@@ -7,8 +7,8 @@ from farthing.bundle.base import Bundle
 from farthing.process.value import AnswerFigures
 from farthing.promises.certificate import Certificate
 from farthing.recommendation.evaluate import BundleEvaluation
+from farthing.recommendation.selection import Trial
 from farthing.recommendation.tradeoff import Tradeoff
-from farthing.recommendation.trial import Trial
 
 
 @dataclass(frozen=True)

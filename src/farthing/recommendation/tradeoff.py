@@ -39,8 +39,9 @@ def tradeoffs(
 ) -> tuple[Tradeoff, ...]:
     """Return what was tested, of each method from the cheapest point to the most expensive.
 
-    Left out are a reference that is free, and questions that chance drew unequally: their plain
-    means are of no mix of questions that anybody has.
+    Left out are points that withhold answers, which lose nothing by that, a reference that is free,
+    and questions that chance drew unequally: their plain means are of no mix of questions that
+    anybody has.
 
     Args:
         tested: who took part in the proof, and what came of it.
@@ -53,10 +54,10 @@ def tradeoffs(
 
 def _points(contender: Contender, proof: Proved, chosen: Contender) -> Iterator[Tradeoff]:
     asked, points = contender.asked, proof.points
-    if points is None or points.proved is None:
+    if points is None or points.proved is None or asked.withholds:
         return
     recorded = counted(asked, contender.prove).recorded
-    right, paid = beside(asked, recorded)
+    right, paid = beside(asked, asked.reference, recorded)
     if not paid.any() or draw_weights(recorded) is not None:
         return
     promised = getattr(proof.certificate.promise, "point", None)

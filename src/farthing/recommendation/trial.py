@@ -1,12 +1,13 @@
 """Which methods to prove: what each is likely to cost once its promise is proved.
 
-Of parity and agreement several are proved side by side, each at a share of delta. Training
-questions alone say which, at which points and shares (`cross_fit`), so that all others can prove.
-Of any other promise one method is proved; questions that prove nothing choose it.
+Of parity and agreement, and of a selective promise about a pool, several are proved side by side,
+each at a share of delta. Training questions alone say which, at which points and shares
+(`cross_fit`, `selective_trials`), so that all others can prove. Of any other promise one method is
+proved; questions that prove nothing choose it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,8 +16,9 @@ from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.errors import FarthingError, InputError
-from farthing.methods.base import Fitted, Method, Progress, Silent
+from farthing.methods.base import Fitted, Progress, Silent
 from farthing.methods.pool import Rehearsed, RehearsingLearner
+from farthing.methods.selective.learner import SELECTIVE
 from farthing.process.replay import ReplayOutcome
 from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.recommendation import pipeline
@@ -27,80 +29,25 @@ from farthing.recommendation.candidates import (
     reads_features,
     with_reference_model,
 )
-from farthing.recommendation.certify import Contender, Serving
 from farthing.recommendation.cross_fit import beside, rehearsed, thresholds_of
 from farthing.recommendation.parallel import fit
-from farthing.recommendation.plan import Plan, proves_side_by_side
-from farthing.recommendation.played import ChoosingQuestions, PlayedPolicy, Questions
+from farthing.recommendation.plan import Plan
+from farthing.recommendation.played import (
+    ChoosingQuestions,
+    PlayedPolicy,
+    Questions,
+    TrainingQuestions,
+)
 from farthing.recommendation.prove import prove
 from farthing.recommendation.replayed_candidate import stream
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
-from farthing.traces.fingerprint import question_hashes
+from farthing.recommendation.selection import Selection, Trial
+from farthing.traces.arrays import IntArray, TraceArrays
 
 NOBODY = "no method that could win can run on these questions"
 ENOUGH = 100
 """Proving questions that each further candidate takes: fewer prove nothing at a share of delta."""
 WORSE = 0.03
 """More questions go on to train until that raises the expected cost by more than this share."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A trained method, and what it is likely to come to."""
-
-    name: str
-    bundle: Bundle
-    expected_usd: float
-    """A question, once so many questions have proved a point of it, or none; where answers may be
-    withheld, with the reference's answer in their place."""
-    accuracy: float
-    """Of the point that is proved if new questions are like these."""
-    latency_s: float | None
-    """95th percentile of that point, in seconds, where it was recorded."""
-    row: FloatArray | None
-    """The thresholds to prove, from the last one on to the first; None: the proof lays them out."""
-    share: Fraction = Fraction(0)
-    """Of delta; 0: it is not proved."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Who was tried on the questions of one plan."""
-
-    plan: Plan
-    trials: tuple[Trial, ...]
-    """The cheapest expected first; at least one."""
-    skipped: dict[str, str]
-    """Who could not run, and why."""
-    curve: tuple[tuple[int, float], ...] = ()
-    """What training on more questions brought: how many, and the least cost expected then."""
-
-    def contenders(self) -> list[tuple[Trial, Contender]]:
-        """Return who is proved, each at its share of delta, the largest first."""
-        proved = sorted((t for t in self.trials if t.share), key=lambda trial: -trial.share)
-        return [(trial, self._contender(trial)) for trial in proved]
-
-    def _contender(self, trial: Trial) -> Contender:
-        plan, dataset = self.plan, self.plan.dataset
-        return Contender(
-            trial.bundle,
-            plan.asked.sharing(plan.asked.share * trial.share),
-            plan.training(trial.bundle),
-            plan.proving(trial.bundle),
-            Serving(None, dataset.system, dataset.asked_of, made_up=dataset.generator is not None),
-            trial.row,
-            trial.name,
-        )
-
-    def remembered(self, bundle: Bundle) -> Bundle:
-        """Return what was proved with the marks of the questions that chose it.
-
-        Where several were proved side by side, those that proved chose among them as well.
-        """
-        chose = question_hashes(self.plan.choosing(self.trials[0].bundle).played)
-        if len(self.contenders()) > 1:
-            chose |= bundle.questions["calibrate"]
-        return structs.replace(bundle, questions={**bundle.questions, "choose": chose})
 
 
 def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selection:
@@ -113,11 +60,13 @@ def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selectio
     Raises:
         InputError: none of them can run, or none in time.
     """
+    if plan.side_by_side and plan.asked.layout == "sure":
+        return _before_the_reference(plan, deadline_s, progress)
     candidates = _candidates(plan)
     own = [one for one in candidates if _rehearses(one)]
     curve: list[tuple[int, float]] = []
     known: dict[str, Trial] = {}
-    if own and proves_side_by_side(plan.asked):
+    if own and plan.side_by_side:
         plan, curve, known = _with_more_training(plan, own)
     trials: list[Trial] = []
     skipped: dict[str, str] = {}
@@ -128,10 +77,40 @@ def select(plan: Plan, deadline_s: float | None, progress: Progress) -> Selectio
             break
     if not trials:
         raise InputError(_nobody(skipped))
-    cards = {candidate.name: candidate.method for candidate in candidates}
-    # Equal costs are added up in different orders, which processors round differently.
-    trials.sort(key=lambda trial: (float(f"{trial.expected_usd:.9g}"), trial.name))
-    return Selection(plan, tuple(_shared(plan, trials, cards)), skipped, tuple(curve))
+    shares = {candidate.name: candidate.method.proof_share for candidate in candidates}
+    return Selection(plan, tuple(_shared(plan, trials, shares)), skipped, tuple(curve))
+
+
+def _before_the_reference(plan: Plan, deadline_s: float | None, progress: Progress) -> Selection:
+    """Try the candidates of a selective promise: of each family the first that is fast enough.
+
+    Raises:
+        InputError: none of them is.
+    """
+    from farthing.recommendation.selective_trials import prospects  # noqa: PLC0415 - scikit-learn
+
+    n = plan.sizes()["prove"]
+    arranged = plan.dataset.arranged(SELECTIVE.space)
+    rows = plan.parts.train
+    train = TrainingQuestions(plan.dataset.traces.take(rows), arranged.take(rows))
+    selective = Candidate(SELECTIVE, SELECTIVE.on(plan.dataset)[0])
+    trials, shares = list[Trial](), dict[str, Fraction]()
+    skipped: dict[str, str] = {}
+    families = list(prospects(plan.asked, plan.reference or "", train, n))
+    for done, family in enumerate(families, start=1):
+        for one in family:
+            bundle = _bundle(plan, selective, Fitted(one.fit.policy))
+            seconds = _slow(structs.replace(bundle, kappa=float(one.row[one.likely])), train)
+            if deadline_s is None or (seconds is not None and seconds <= deadline_s):
+                name, usd = one.fit.name, one.expected_nano / 1e9
+                trials.append(Trial(name, bundle, usd, one.accuracy, seconds, one.row))
+                shares[name] = one.share
+                break
+            skipped[one.fit.name] = _too_slow(seconds, deadline_s)
+        progress.update(done, len(families), {})
+    if not trials:
+        raise InputError(_nobody(skipped))
+    return Selection(plan, tuple(_shared(plan, trials, shares)), skipped)
 
 
 def _tried(
@@ -165,7 +144,7 @@ def _in_groups(plan: Plan, candidates: Sequence[Candidate]) -> list[list[Candida
     Where several are proved side by side, only those that their cards give a share are worth the
     training.
     """
-    several = proves_side_by_side(plan.asked) and plan.sizes()["prove"] >= 2 * ENOUGH
+    several = plan.side_by_side and plan.sizes()["prove"] >= 2 * ENOUGH
     first = [one for one in candidates if several and one.method.proof_share]
     return [each for each in (first, [one for one in candidates if one not in first]) if each]
 
@@ -200,20 +179,22 @@ def _with_more_training(
     return plan, curve, known
 
 
-def _shared(plan: Plan, trials: Sequence[Trial], cards: Mapping[str, Method]) -> list[Trial]:
-    """Give the methods that are proved side by side their shares of delta, by their cards.
+def _shared(plan: Plan, trials: list[Trial], own: Mapping[str, Fraction]) -> list[Trial]:
+    """Give those that are proved side by side their shares of delta; the cheapest expected first.
 
     As many are proved as the proving questions allow, those of the largest shares. Where that is
     one, or none has a share, it is the one that is expected to cost least.
 
     Args:
         plan: what they are tried for.
-        trials: the cheapest expected first.
-        cards: the method of each name.
+        trials: who was tried.
+        own: the share of each name, as its card or its family has it.
     """
-    own = {trial.name: cards[trial.name].proof_share for trial in trials}
-    most = plan.sizes()["prove"] // ENOUGH if proves_side_by_side(plan.asked) else 1
-    first = sorted((name for name in own if own[name]), key=lambda name: -own[name])[:most]
+    # Equal costs are added up in different orders, which processors round differently.
+    trials = sorted(trials, key=lambda one: (float(f"{one.expected_usd:.9g}"), one.name))
+    most = plan.sizes()["prove"] // ENOUGH if plan.side_by_side else 1
+    names = [trial.name for trial in trials if own[trial.name]]
+    first = sorted(names, key=lambda name: -own[name])[:most]
     if most < 2 or not first:
         return [replace(trials[0], share=Fraction(1)), *trials[1:]]
     whole = sum(own[name] for name in first)
@@ -237,7 +218,7 @@ def estimate_trial(plan: Plan, candidate: Candidate) -> Trial:
     Of parity and agreement training questions say so, cross-fitted; of any other promise the proof
     is run on questions that choose.
     """
-    if not proves_side_by_side(plan.asked):
+    if not plan.side_by_side:
         return _expected_by_proof(plan, candidate.name, train_candidate(plan, candidate))
     if not _rehearses(candidate):
         bundle = train_candidate(plan, candidate)
@@ -285,7 +266,7 @@ def _expected(plan: Plan, candidate: Candidate, bundle: Bundle, figures: CrossFi
     """Lay a method's points out for its proof, and say what that is likely to come to."""
     asked, train, n = plan.asked, plan.training(bundle), plan.sizes()["prove"]
     thresholds = thresholds_of(PlayedPolicy(bundle.policy, bundle.empty), train)
-    right, paid = beside(asked, train.recorded)
+    right, paid = beside(asked, asked.reference, train.recorded)
     free = asked.must_gain or not train.recorded.independent.all()  # then a point may cost more
     useful = np.ones_like(figures.cost, dtype=bool) if free else figures.cost < 1
     margin = float(asked.margin)

@@ -27,6 +27,7 @@ from farthing.methods.evidence.policy import (
     net_loss,
     reply_signals,
 )
+from farthing.methods.evidence.shortlist import shortlist
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,
@@ -42,11 +43,8 @@ from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, T
 
 VALUES = np.concatenate([[2.0, 1.0], np.geomspace(0.7, 0.01, 50), [0.006, 0.003]])
 """What the reference's mean cost is worth in answers."""
-SHORTLIST, ROW, DEAREST = 6, 3, 1.5
-"""Models that rows are made of, the most of them in a row, and the most that one may cost in
-multiples of the reference."""
-CHEAPNESS = 0.02
-"""Accuracy that a model on the shortlist may lack for being e times cheaper."""
+ROW = 3
+"""The most models in a row."""
 NEAR = 0.03
 """Accuracy that a model which has the last word may lack against the reference."""
 SKILL, PRICE_SKILL = 0.03, 0.2
@@ -149,20 +147,8 @@ class _Lesson:
 
     def shortlist(self) -> list[int]:
         """Return the models worth asking before the reference, cheapest first."""
-        price, accuracy = self.price.mean(axis=0), self.pool.right.mean(axis=0)
-        others = [
-            model
-            for model in range(len(price))
-            if model != self.reference and price[model] < DEAREST
-        ]
-
-        def merit(model: int) -> float:
-            cheaper = [accuracy[other] for other in others if price[other] < price[model]]
-            ahead = accuracy[model] - max(cheaper, default=0.0)
-            return float(ahead - CHEAPNESS * np.log(max(price[model], 1e-6)))
-
-        best = sorted(others, key=merit, reverse=True)[:SHORTLIST]
-        return sorted(best, key=lambda model: price[model])
+        accuracy: FloatArray = self.pool.right.mean(axis=0)
+        return shortlist(self.price.mean(axis=0), accuracy, self.reference)
 
     def rows(self) -> Iterator[TriedRow]:
         """Try every row of the shortlist, alone and before the reference."""

@@ -48,6 +48,24 @@ class Buying:
 
 
 @dataclass(frozen=True)
+class PassedTo:
+    """Who answers the questions to which no answer is given, and is paid for them."""
+
+    call: int
+    """Which call of the questions as they are played it is, t * L + l."""
+    cost_nano: IntArray
+    """[n] what it costs."""
+
+    def after(self, known: BoolArray) -> IntArray:
+        """Return what its answer costs after each purchase, [n, S]: nothing where it is known.
+
+        Args:
+            known: [n, S, T * L] which calls are known after each purchase.
+        """
+        return np.where(known[:, :, self.call], 0, self.cost_nano[:, None])
+
+
+@dataclass(frozen=True)
 class SelectiveFit:
     """A policy that is sure or not, and how it did on its training questions."""
 
@@ -60,6 +78,8 @@ class SelectiveFit:
     """[n] what it took."""
     name: str = ""
     """What it asks and what it goes by, in words."""
+    passing_nano: IntArray | None = None
+    """[n] what the answer of whom questions are passed to costs beside that; None: of nobody."""
 
 
 def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -> SelectiveFit:
@@ -67,15 +87,23 @@ def confident(policy: Policy, train: TraceArrays, empty: str, alpha: Fraction) -
     return learn(Buying(policy, empty), train, alpha, by_evidence, f"{AS_TRAINED}, by all evidence")
 
 
-def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: str) -> SelectiveFit:
+def learn(
+    buying: Buying,
+    train: TraceArrays,
+    alpha: Fraction,
+    fit: Fit,
+    name: str,
+    passed: PassedTo | None = None,
+) -> SelectiveFit:
     """Fit how sure answers are, and choose how much is bought until enough of them are.
 
     Of all pairs of a threshold of the policy and a sureness that ends buying, the cheapest is taken
     that answers as many training questions as the best, within one standard error, with at most a
-    share alpha of wrong answers, by one standard error again. No promise rests on that choice. What
-    is returned of a training question is by a fit and a pair that do not know its grade. `fit` says
-    how sure answers are, `name` what it asks and goes by, in words; alpha is the share of wrong
-    answers that is to be promised.
+    share alpha of wrong answers, by one standard error again; where other questions are passed on,
+    the cheapest with what that costs. No promise rests on that choice. What is returned of a
+    training question is by a fit and a pair that do not know its grade. `fit` says how sure answers
+    are, `name` what it asks and goes by, in words; alpha is the share of wrong answers that is to
+    be promised.
     """
     walked = buying.walk(train)
     given = np.any(walked.along.traces.answer != NO_ANSWER, axis=(1, 2))
@@ -85,16 +113,18 @@ def learn(buying: Buying, train: TraceArrays, alpha: Fraction, fit: Fit, name: s
     sure = np.zeros(walked.along.traces.answer.shape)
     for k in range(FOLDS):
         sure[fold == k] = walked.sure(fit(train, walked, fold != k), train)[fold == k]
+    passing = None if passed is None else passed.after(walked.known)
     last = np.zeros(len(train), dtype=np.int64)
     untils = [ROW] if buying.row else _steps(walked.reach[:, 1:], UNTIL)
     for k in range(FOLDS):
-        pair = _best_pair(walked, sure, alpha, untils, fold != k)
+        pair = _best_pair(walked, sure, alpha, untils, fold != k, passing)
         last[fold == k] = _last(walked.reach, sure.max(axis=2), *pair)[fold == k]
     at, everyone = (np.arange(len(train)), last), np.ones(len(train), dtype=bool)
-    pair = _best_pair(walked, sure, alpha, untils, everyone)
+    pair = _best_pair(walked, sure, alpha, untils, everyone, passing)
     made = buying.made(*pair, fit(train, walked, everyone))
     right = _likeliest_right(walked, sure)[at]
-    return SelectiveFit(made, sure.max(axis=2)[at], right, _spent(walked)[at], name)
+    extra = None if passing is None else passing[at]
+    return SelectiveFit(made, sure.max(axis=2)[at], right, _spent(walked)[at], name, extra)
 
 
 def by_evidence(train: TraceArrays, walked: Walk, rows: BoolArray) -> Confidence:
@@ -138,9 +168,17 @@ def _log_odds(known: FloatArray, right: BoolArray) -> FloatArray:
 
 
 def _best_pair(
-    walked: Walk, sure: FloatArray, alpha: Fraction, untils: list[float], rows: BoolArray
+    walked: Walk,
+    sure: FloatArray,
+    alpha: Fraction,
+    untils: list[float],
+    rows: BoolArray,
+    passing: IntArray | None,
 ) -> tuple[float, float]:
-    """Return the threshold and the sureness that are best on the questions of a mask, [n]."""
+    """Return the threshold and the sureness that are best on the questions of a mask, [n].
+
+    `passing` is what passing on costs after each purchase, [n, S]; None: nobody is passed to.
+    """
     reach, best = walked.reach[rows], sure.max(axis=2)[rows]
     right, spent = _likeliest_right(walked, sure)[rows], _spent(walked)[rows]
     n = len(reach)
@@ -150,6 +188,11 @@ def _best_pair(
         at = (np.arange(n), _last(reach, best, until, enough))
         answered[i] = _answered(best[at], right[at], float(alpha))
         cost[i] = spent[at].sum()
+        if passing is not None:
+            order = np.argsort(-best[at], kind="stable")
+            cost[i] += passing[rows][at][order[int(answered[i]) :]].sum()
+    if passing is not None:
+        return pairs[int(cost.argmin())]
     most = answered.max()
     good = answered >= most - np.sqrt(most * (n - most) / n)
     return pairs[int(np.where(good, cost, np.inf).argmin())]

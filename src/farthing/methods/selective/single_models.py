@@ -55,10 +55,10 @@ def considered(
         buying = Buying(policy, empty, FixedRow("calls", row))
         return learn(buying, train, alpha, fit, f"{asked}, by {how}")
 
-    names, cheapest = _names(train), cheapest_first(_of_lines(train.cost_nano, train))
+    names, cheapest = names_of(train), cheapest_first(of_lines(train.cost_nano, train))
     alone = {
         line: of((line,), lambda *_: OwnConfidence(), "its confidence")
-        for line in _sure_of_themselves(train)
+        for line in sure_of_themselves(train)
     }
     found += alone.values()
     for few in FEW:
@@ -75,23 +75,23 @@ def considered(
     return tuple(found)
 
 
-def _of_lines(values: Values, train: TraceArrays) -> Values:
+def of_lines(values: Values, train: TraceArrays) -> Values:
     """Return what stands at the first call of each line, [n, F], of values [n, T, L]."""
     space = action_space("calls", train.horizon, train.n_roles)
     return values.reshape(len(train), -1)[:, space.cells[:, 0, 0]]  # type: ignore[return-value]
 
 
-def _names(train: TraceArrays) -> list[str]:
+def names_of(train: TraceArrays) -> list[str]:
     """Return who answers in each line: a role or, in a cascade, a model."""
     in_turn = train.models[0].split(" -> ")
     return in_turn if train.roles == CASCADE and train.horizon > 1 else list(train.roles)
 
 
-def _sure_of_themselves(train: TraceArrays) -> list[int]:
+def sure_of_themselves(train: TraceArrays) -> list[int]:
     """Return the lines whose calls mostly have a confidence, and not always the same."""
     if CONFIDENCE not in train.signals:
         return []
-    confidence = _of_lines(train.signals[CONFIDENCE], train)
+    confidence = of_lines(train.signals[CONFIDENCE], train)
     known = ~np.isnan(confidence)
     return [
         line

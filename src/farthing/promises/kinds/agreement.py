@@ -23,9 +23,9 @@ from farthing.promises.beside_reference import (
     BesideReferencePayload,
     check_named,
     forecast_beside,
-    shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate
+from farthing.promises.chains import shared
 from farthing.promises.figures import Figure, share_of
 from farthing.promises.levels import Level, exact_level, exact_text, level_of
 from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints

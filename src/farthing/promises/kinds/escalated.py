@@ -10,12 +10,12 @@ from farthing.errors import CalibrationError
 from farthing.promises import wording
 from farthing.promises.answers import Answers, at_point, selective_p_values
 from farthing.promises.certificate import BoolArray, Certificate
+from farthing.promises.chains import SideBySidePayload, shared
 from farthing.promises.figures import Figure, accuracy_difference, share_of
 from farthing.promises.kinds.parity import COMPARED
 from farthing.promises.levels import Level, exact_level, exact_text
 from farthing.promises.observed import Acted, Facts
 from farthing.promises.paired import Paired, parity_p_values
-from farthing.promises.payload import Recorded
 from farthing.promises.statistics.fixed_sequence import cheapest, point_kappa, proven_each
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class PassedOn:
         return Paired(cost, whole, self.reference, role=self.role)
 
 
-class EscalatedPromise(Recorded, frozen=True, kw_only=True, tag="escalated"):
+class EscalatedPromise(SideBySidePayload, frozen=True, kw_only=True, tag="escalated"):
     """Given answers are right, and with those passed on the whole is close to the reference."""
 
     evidence: ClassVar[type] = PassedOn
@@ -75,8 +75,6 @@ class EscalatedPromise(Recorded, frozen=True, kw_only=True, tag="escalated"):
     """The promised share of wrong answers among those given by itself."""
     epsilon: Fraction
     """How much accuracy the whole may lose against the reference."""
-    delta: Fraction
-    """How often either promise may fail over calibration draws: half of it for each."""
     reference: str
     """The role that questions are passed on to."""
     points: int
@@ -105,12 +103,13 @@ class EscalatedPromise(Recorded, frozen=True, kw_only=True, tag="escalated"):
             )
             return wording.unproved(self.delta, of, claim)
         chosen = wording.chosen(self.threshold)
-        half = exact_text((self.candidate_delta or self.delta) * HALF)
+        half = exact_text((self.candidate_delta or self.own_delta) * HALF)
         claim = (
             f"an answer that is given by itself is right with probability at least {level}: "
             f"{chosen} answers {self.answered} of them; {self.reference} answers the rest, and the "
             f"accuracy of the whole is above {self.reference}'s minus {epsilon}. Each of the two "
             f"is proved at delta {half}.{wording.candidate(self.candidate, self.candidates)}"
+            f"{self.side_by_side()}"
         )
         return wording.confident(self.delta, of, claim)
 
@@ -125,6 +124,10 @@ class EscalatedPromise(Recorded, frozen=True, kw_only=True, tag="escalated"):
             f"other answers are wrong, and at most {fewer} of 100 questions fewer are answered "
             f"right than by {whose} alone, {wording.how_sure(self.delta)}."
         )
+
+    def recompute(self, evidence: PassedOn, of: Certificate) -> Certificate:
+        """Certify again from other answers."""
+        return certify(evidence, self.alpha, self.epsilon, self.delta, **of.about)
 
     def asked(self) -> "Promise":
         """Return the same promise."""
@@ -186,7 +189,8 @@ def certify(
             reference=passed.role,
             point=point,
             points=answers.answered.shape[1],
-            **at_point(answers, point, exact_delta),
+            **shared(answers.share),
+            **at_point(answers, point, exact_delta * answers.share),
         ),
         kappa=point_kappa(answers.kappas, point),
         n=len(passed.reference),
@@ -216,7 +220,13 @@ def escalated_point(passed: PassedOn, alpha: Level, epsilon: Level, delta: Level
     >>> escalated_point(PassedOn(some, right[:, 0], "large"), 0.1, 0.05, 0.1)
     0
     """
-    half, answers = exact_level(delta, "delta") * HALF, passed.answers
+    proved = escalated_proved(passed, alpha, epsilon, delta)
+    return cheapest(np.flatnonzero(proved), passed.paired.cost_nano)
+
+
+def escalated_proved(passed: PassedOn, alpha: Level, epsilon: Level, delta: Level) -> BoolArray:
+    """Return which operating points are proved in both respects, [G]; see `escalated_point`."""
+    answers = passed.answers
+    half = exact_level(delta, "delta") * answers.share * HALF
     given = proven_each(selective_p_values(answers, alpha), half, answers.candidates)
-    whole = proven_each(parity_p_values(passed.paired, epsilon), half, answers.candidates)
-    return cheapest(np.flatnonzero(given & whole), passed.paired.cost_nano)
+    return given & proven_each(parity_p_values(passed.paired, epsilon), half, answers.candidates)

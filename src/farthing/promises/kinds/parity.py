@@ -18,9 +18,9 @@ from farthing.promises.beside_reference import (
     check_named,
     forecast_beside,
     named,
-    shared,
 )
 from farthing.promises.certificate import About, BoolArray, Certificate, FloatArray
+from farthing.promises.chains import shared
 from farthing.promises.figures import Figure, accuracy_difference, difference_by_request
 from farthing.promises.levels import (
     Level,

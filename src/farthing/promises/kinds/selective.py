@@ -9,16 +9,23 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.promises import wording
-from farthing.promises.answers import Answers, at_point, selective_p_values, selective_point
+from farthing.promises.answers import (
+    Answers,
+    at_point,
+    selective_p_values,
+    selective_point,
+    selective_proved,
+)
 from farthing.promises.base import Layout, Promise
 from farthing.promises.beside_reference import EPSILON, ROOM
 from farthing.promises.certificate import About, BoolArray, Certificate, IntArray
+from farthing.promises.chains import SideBySidePayload, shared
 from farthing.promises.figures import Figure
 from farthing.promises.kinds import escalated
 from farthing.promises.kinds.escalated import PassedOn, of_given
 from farthing.promises.levels import LEVEL, Level, exact_level, exact_text, level_of
 from farthing.promises.observed import Acted, Facts, Gradable, PlayedPoints
-from farthing.promises.payload import Reads, Recorded
+from farthing.promises.payload import Reads
 from farthing.promises.statistics.fixed_sequence import point_kappa
 from farthing.promises.statistics.label_selection import SequenceTest, first_failure
 from farthing.promises.statistics.power import Wrong, forecast
@@ -84,6 +91,8 @@ class Selective(Promise):
     """The role that answers where the policy is not sure enough; None: nobody does."""
     epsilon: Level = Fraction(1, 50)
     """Accuracy that the whole may lose against that role."""
+    share: Fraction = Fraction(1)
+    """Of delta, which of several that are proved side by side each has."""
 
     def __post_init__(self) -> None:
         level_of(self.level, LEVEL, "0.9")
@@ -111,6 +120,11 @@ class Selective(Promise):
         return self.escalate
 
     @property
+    def margin(self) -> Fraction:
+        """What the whole may lose against the role that questions are passed on to."""
+        return exact_level(self.epsilon, "epsilon")
+
+    @property
     def line(self) -> float:
         """The least share of answers given that are right."""
         return float(1 - self.alpha)
@@ -118,6 +132,10 @@ class Selective(Promise):
     def at(self, alpha: Fraction) -> Self:
         """Return the same at another share of wrong answers."""
         return replace(self, level=1 - alpha)
+
+    def sharing(self, share: Fraction) -> Self:
+        """Return the promise at a share of delta."""
+        return replace(self, share=share)
 
     def reads(self, known: Gradable) -> Reads:
         """What is right; of what chance did not draw nobody needs to know it."""
@@ -134,6 +152,8 @@ class Selective(Promise):
             of,
             observed.cost_nano,
             questions.sample,
+            None if self.escalate is not None else questions.passing_nano,
+            self.share,
         )
         if self.escalate is None or questions.right is None:
             return answers
@@ -144,6 +164,12 @@ class Selective(Promise):
         if isinstance(evidence, PassedOn):
             return escalated.escalated_point(evidence, self.alpha, self.epsilon, self.delta)
         return selective_point(evidence, self.alpha, self.delta)
+
+    def proved(self, evidence: Answers | PassedOn) -> BoolArray:
+        """Return which points are proved; of the whole in both respects."""
+        if isinstance(evidence, PassedOn):
+            return escalated.escalated_proved(evidence, self.alpha, self.epsilon, self.delta)
+        return selective_proved(evidence, self.alpha, self.delta)
 
     def prove(self, evidence: Answers | PassedOn, **about: Unpack[About]) -> Certificate:
         """Certify that point."""
@@ -231,7 +257,7 @@ class Selective(Promise):
         ]
 
 
-class SelectivePromise(Recorded, frozen=True, kw_only=True, tag="selective"):
+class SelectivePromise(SideBySidePayload, frozen=True, kw_only=True, tag="selective"):
     """Answers that are given are right, with confidence 1 - delta over the calibration draw."""
 
     evidence: ClassVar[type] = Answers
@@ -239,8 +265,6 @@ class SelectivePromise(Recorded, frozen=True, kw_only=True, tag="selective"):
 
     alpha: Fraction
     """The promised share of wrong answers among those given."""
-    delta: Fraction
-    """How often the promise may fail over calibration draws."""
     points: int
     """Number of operating points."""
     point: int | None = None
@@ -272,6 +296,7 @@ class SelectivePromise(Recorded, frozen=True, kw_only=True, tag="selective"):
             f"an answer that is given is right with probability at least {level}: {chosen} answers "
             f"{self.answered} of them, and the rest is left unanswered or escalated."
             f"{wording.candidate(self.candidate, self.candidates)}{self._tested()}"
+            f"{self.side_by_side()}"
         )
         said = wording.confident(self.delta, of, claim)
         return said if self.sample is None else f"{said} {self.sample.sentence()}"
@@ -295,6 +320,10 @@ class SelectivePromise(Recorded, frozen=True, kw_only=True, tag="selective"):
     def asks(cls) -> type[Selective]:
         """Return the record of what is asked for."""
         return Selective
+
+    def recompute(self, evidence: Answers, of: Certificate) -> Certificate:
+        """Certify again from other answers."""
+        return certify(evidence, self.alpha, self.delta, **of.about)
 
     def asked(self) -> Selective:
         """Return the same promise."""
@@ -338,6 +367,7 @@ def certify(
     point = selective_point(answers, alpha, delta)
     n, points = answers.answered.shape
     exact_delta = exact_level(delta, "delta")
+    own_delta = exact_delta * answers.share
     return Certificate(
         promise=SelectivePromise(
             alpha=exact_level(alpha),
@@ -345,7 +375,8 @@ def certify(
             point=point,
             points=points,
             sample=Drawn.of(answers.sample),
-            **at_point(answers, point, exact_delta),
+            **shared(answers.share),
+            **at_point(answers, point, own_delta),
         ),
         kappa=point_kappa(answers.kappas, point),
         n=n,
