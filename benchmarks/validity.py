@@ -2,11 +2,12 @@
 
     .venv/bin/python benchmarks/validity.py [--trainings 20] [--redraws 1000] [--only NAME]
 
-Parity with the large model at confidence 0.9. Methods are trained and their points laid out as
-`recommend` does; then proving questions are drawn anew from 20,000, again and again, and each time
-all candidates are proved side by side and the cheapest proved is taken. It is false if it loses
-epsilon or more on all 20,000. Errors are over trainings. `whole runs` recommend from questions that
-are all drawn anew.
+Parity with the large model at confidence 0.9, or a selective promise. Methods are trained and their
+points laid out as `recommend` does; then proving questions are drawn anew from 20,000, again and
+again, and each time all candidates are proved side by side and the cheapest proved is taken. It is
+false if on all 20,000 it loses epsilon or more or, where answers may be withheld, if more than
+alpha of those given are wrong. Errors are over trainings. `whole runs` recommend from questions
+that are all drawn anew.
 """
 
 import argparse
@@ -17,20 +18,32 @@ from typing import Any
 import numpy as np
 
 from farthing.bundle.base import Bundle
+from farthing.errors import UnprovedError
 from farthing.methods.base import Dataset, Silent
+from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.operating_points import OperatingPoints
 from farthing.promises.chains import prove_all
 from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.promises.observed import Facts, PlayedPoints
+from farthing.recommendation.certify import Contender
 from farthing.recommendation.cross_fit import beside
-from farthing.recommendation.plan import plan_of
-from farthing.recommendation.played import PlayedPolicy, operating_points_of, tested
+from farthing.recommendation.escalation import EscalationModel
+from farthing.recommendation.plan import plans_of
+from farthing.recommendation.played import PlayedPolicy, Questions, operating_points_of, tested
 from farthing.recommendation.recommend import recommend
-from farthing.recommendation.selection import Trial
-from farthing.recommendation.splits import FourWaySplit
+from farthing.recommendation.splits import as_played
 from farthing.recommendation.trial import select
-from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray, TraceArrays, joined
-from farthing.traces.eligibility import only
+from farthing.traces.arrays import (
+    NO_ANSWER,
+    NO_SPLIT,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    TraceArrays,
+    joined,
+)
+from farthing.traces.eligibility import eligible, only
 
 ROLES = ("small", "medium", "large")
 SKILL = np.array([[0.97, 0.5], [0.98, 0.6], [0.99, 0.96]])
@@ -56,6 +69,8 @@ class Scenario:
     """How often a proving question is asked."""
     missing: float = 0.0
     """Share of the calls of the medium model that chance left out."""
+    alpha: Fraction | None = None
+    """Share of the answers given that may be wrong; None: parity is promised."""
 
 
 SCENARIOS = {
@@ -68,6 +83,10 @@ SCENARIOS = {
     "40 train": Scenario(train=40),
     "nothing may be lost": Scenario(epsilon=Fraction(0), prove=1_000),
     "holes": Scenario(missing=0.3),
+    "selective": Scenario(alpha=Fraction(1, 20)),
+    "selective, 5,000 prove": Scenario(alpha=Fraction(1, 20), prove=5_000),
+    "selective, training flatters": Scenario(alpha=Fraction(1, 20), hard_training=0.05),
+    "selective, heavy ties": Scenario(alpha=Fraction(1, 10), levels=2),
 }
 
 
@@ -96,34 +115,82 @@ def pool(n: int, seed: int, of: Scenario, hard: float) -> TraceArrays:
     )
 
 
-def laid_out(of: Scenario, seed: int) -> list[Trial]:
+@dataclass(frozen=True)
+class Candidate:
+    """A trained method, and what its points come to on all questions there are."""
+
+    asked: Parity | Selective
+    """The promise, at the candidate's share of delta."""
+    points: PlayedPoints
+    facts: Facts
+    false: BoolArray
+    """[G] whether what is promised is false of each point."""
+    total_nano: IntArray
+    """[n, G] what each costs, with another's answer where none is given."""
+    whole: bool
+    """Whether it asks only models that were asked every question."""
+
+
+def candidates(of: Scenario, seed: int) -> list[Candidate]:
     """Train and lay points out, as `recommend` does, for so many questions that will prove."""
     train = pool(of.train, 2 * seed + 1, of, of.hard_training)
     prove = pool(of.prove, 2 * seed + 2, of, of.hard)
-    rows = np.arange(of.train + of.prove)
-    parts = FourWaySplit(rows[: of.train], rows[:0], rows[of.train :], rows[:0])
-    plan = plan_of(Dataset("", joined([train, prove])), asked_of(of), seed, parts)
-    return [trial for trial in select(plan, None, Silent()).trials if trial.share]
+    log = joined([train, prove])
+    log = replace(log, split=np.repeat(np.array([0, NO_SPLIT], np.int8), [of.train, of.prove]))
+    log = with_holes(log, of, np.random.default_rng(seed)) if of.missing else log
+    missing = "chance" if of.missing else None
+    known = Dataset("", log, missing=missing, reference="large")
+    plans = plans_of(known, asked_of(of), eligible(log, "large", missing), seed, holdout=0)
+    world = pool(WORLD, 10**6 + seed, of, of.hard)
+    return [
+        played(contender, world, of)
+        for plan in plans
+        for _, contender in select(plan, None, Silent()).contenders()
+    ]
 
 
-def asked_of(of: Scenario) -> Parity:
+def with_holes(log: TraceArrays, of: Scenario, rng: np.random.Generator) -> TraceArrays:
+    """Return questions of which chance asked the medium model some."""
+    made = np.ones((len(log), 1, 3), dtype=bool)
+    made[:, 0, 1] = rng.random(len(log)) >= of.missing
+    answer = np.where(made, log.answer, NO_ANSWER).astype(np.int16)
+    return replace(log, made=made, answer=answer, correct=log.correct & made)
+
+
+def played(contender: Contender, world: TraceArrays, of: Scenario) -> Candidate:
+    """Return what a candidate's points come to."""
+    bundle, asked, row = contender.bundle, contender.asked, contender.laid_out.row
+    mine = only(world, [role for role in ROLES if role in contender.prove.recorded.roles])
+    part = Questions(mine, as_played("the world", bundle, mine))
+    points = tested(points_on(bundle, part.played, row))
+    right, paid = beside(asked, "large", mine)
+    facts = Facts("large", right, paid)
+    total = points.spent
+    if isinstance(bundle.policy, SelectivePolicy):
+        extra = EscalationModel.of(part, "large").extra_nano(bundle.policy.calls_made(part.played))
+        facts = replace(facts, passing_nano=extra)
+        total = total + np.where(points.answered, 0, extra[:, None])
+        wrong = (points.answered & ~points.correct).sum(axis=0)
+        false = wrong > float(of.alpha) * points.answered.sum(axis=0)
+    else:
+        false = right.mean() - points.correct.mean(axis=0) >= of.epsilon
+    return Candidate(asked, points, facts, false, total, "medium" not in mine.roles)
+
+
+def asked_of(of: Scenario) -> Parity | Selective:
     """Return the promise."""
+    if of.alpha is not None:
+        return Selective(1 - of.alpha, DELTA)
     return Parity("large", of.epsilon, DELTA)
 
 
 def redrawn(of: Scenario, seed: int, redraws: int) -> list[bool | None]:
     """Return of each redraw whether what is proved is false; None: nothing is proved."""
-    world, asked = pool(WORLD, 10**6 + seed, of, of.hard), asked_of(of)
-    right, paid = beside(asked, asked.reference, world)
-    trials = laid_out(of, seed)
-    points = [tested(points_on(trial.bundle, world, trial.row)) for trial in trials]
-    loses = [right.mean() - each.correct.mean(axis=0) for each in points]
-    facts = Facts("large", right, paid)
-    rng, found = np.random.default_rng(seed), list[bool | None]()
+    everyone, rng, found = candidates(of, seed), np.random.default_rng(seed), list[bool | None]()
     for _ in range(redraws):
         rows = rng.integers(0, WORLD, of.prove)
-        chosen = proved(asked, trials, [each.take(rows) for each in points], taken(facts, rows))
-        found.append(None if chosen is None else bool(loses[chosen[0]][chosen[1]] >= of.epsilon))
+        asked = rng.random(of.prove) >= of.missing  # of these the medium model as well
+        found.append(proved(everyone, rows, rows[asked]))
     return found
 
 
@@ -135,30 +202,36 @@ def points_on(bundle: Bundle, world: TraceArrays, row: FloatArray) -> OperatingP
 
 def taken(facts: Facts, rows: IntArray) -> Facts:
     """Return what is known of some questions."""
-    return replace(facts, right=facts.right[rows], alone_nano=facts.alone_nano[rows])
+    passing = None if facts.passing_nano is None else facts.passing_nano[rows]
+    right, alone = facts.right[rows], facts.alone_nano[rows]
+    return replace(facts, right=right, alone_nano=alone, passing_nano=passing)
 
 
-def proved(
-    asked: Parity, trials: list[Trial], points: list[PlayedPoints], facts: Facts
-) -> tuple[int, int] | None:
-    """Return the candidate and its point that are cheapest of those proved side by side."""
-    found: dict[int, tuple[int, int]] = {}
+def proved(everyone: list[Candidate], rows: IntArray, common: IntArray) -> bool | None:
+    """Return whether the cheapest of those proved side by side is falsely proved; None: none is.
+
+    Args:
+        everyone: the candidates.
+        rows: the questions that prove.
+        common: those of them that every model was asked, on which costs are compared.
+    """
+    found: dict[int, int] = {}
 
     def prove(place: int, share: Fraction) -> bool:
-        own = asked.sharing(share)
-        evidence = own.evidence(points[place], facts)
+        one = everyone[place]
+        mine, own = rows if one.whole else common, one.asked.sharing(share)
+        evidence = own.evidence(one.points.take(mine), taken(one.facts, mine))
         promise: Any = own.prove(evidence, fingerprint="", question_budget_nano=None).promise
-        point = promise.point
         found.pop(place, None)
-        if point is not None:
-            found[place] = int(evidence.cost_nano[:, point].sum()), point
-        return point is not None and bool(own.proved(evidence).all())
+        if promise.point is not None:
+            found[place] = promise.point
+        return promise.point is not None and bool(own.proved(evidence).all())
 
-    prove_all([trial.share for trial in trials], prove)
+    prove_all([one.asked.share for one in everyone], prove)
     if not found:
         return None
-    best = min(found, key=lambda place: found[place])
-    return best, found[best][1]
+    best = min(found, key=lambda place: everyone[place].total_nano[common, found[place]].sum())
+    return bool(everyone[best].false[found[best]])
 
 
 def whole_runs(of: Scenario, seed: int) -> list[bool | None]:
@@ -171,18 +244,19 @@ def whole_runs(of: Scenario, seed: int) -> list[bool | None]:
         log = replace(log, ids=np.array([f"r{i}" for i in range(len(log))]))
     dataset = Dataset("", log)
     if of.missing:
-        made = np.ones((n, 1, 3), dtype=bool)
-        made[:, 0, 1] = rng.random(n) >= of.missing
-        answer = np.where(made, log.answer, NO_ANSWER).astype(np.int16)
-        log = replace(log, made=made, answer=answer, correct=log.correct & made)
-        dataset = Dataset("", log, missing="chance")
-    found = recommend(dataset, asked_of(of), seed=seed)
+        dataset = Dataset("", with_holes(log, of, rng), missing="chance")
+    try:
+        found = recommend(dataset, asked_of(of), reference="large", seed=seed)
+    except UnprovedError:
+        return [None]
     if not found.bundle.certificate.promises:
         return [None]
     world = pool(WORLD, 10**6 + seed, of, of.hard)
-    mine = only(world, found.bundle.origin.roles)
-    at = np.array([found.bundle.kappa])
-    correct = points_on(found.bundle, mine, at).correct[:, 0]
+    mine = as_played("the world", found.bundle, only(world, list(found.models)))
+    points = points_on(found.bundle, mine, np.array([found.bundle.kappa]))
+    correct, given = points.correct[:, 0], points.answered[:, 0]
+    if of.alpha is not None:
+        return [bool(correct[given].mean() < 1 - of.alpha)]
     return [bool(world.correct[:, 0, 2].mean() - correct.mean() >= of.epsilon)]
 
 
@@ -210,7 +284,7 @@ def main() -> None:
     for name, of in SCENARIOS.items():
         if given.only not in name:
             continue
-        if not of.missing and of.copies == 1:
+        if of.copies == 1:
             said(name, [redrawn(of, seed, given.redraws) for seed in range(given.trainings)])
         if of.prove <= 1_000:
             said(f"{name}, whole runs", [whole_runs(of, seed) for seed in range(given.whole)])

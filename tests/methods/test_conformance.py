@@ -113,6 +113,8 @@ def test_deciding_costs_whole_nano_dollars_and_no_round_costs_less_than_nothing(
     for policy, traces in cases:
         if isinstance(policy, Priced):
             cost, spent = policy.decision_cost_nano(traces), followed(policy, traces).traces
+            if cost is None:
+                continue
             assert cost.shape == (len(traces), spent.horizon)
             assert cost.dtype == np.int64
             assert (spent.round_cost_nano + cost).min() >= 0
@@ -162,7 +164,8 @@ def seen_by(policy: Policy, traces: TraceArrays) -> FloatArray:
     along = followed(policy, traces)
     paid = np.zeros(along.scores.shape[:2])
     if isinstance(policy, Priced):
-        paid += policy.decision_cost_nano(traces)
+        decided = policy.decision_cost_nano(traces)
+        paid += 0 if decided is None else decided
     return np.concatenate([along.scores, paid[:, :, None], along.traces.answer], axis=2)
 
 

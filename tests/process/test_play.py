@@ -160,6 +160,8 @@ def asking(policy: Policy, played: PlayedQuestions) -> IntArray:
         return np.zeros(len(played.best), dtype=np.int64)
     rounds = (played.state.history != NOTHING).sum(axis=1)
     cost = policy.decision_cost_nano(played.state.recorded)
+    if cost is None:
+        return np.zeros(len(played.best), dtype=np.int64)
     paid: IntArray = np.where(np.arange(cost.shape[1]) < rounds[:, None], cost, 0).sum(axis=1)
     return paid
 

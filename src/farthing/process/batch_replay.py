@@ -23,10 +23,10 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 @runtime_checkable
 class Priced(Protocol):
-    """A policy whose decisions cost money, since it asks a model what to do."""
+    """A policy whose decisions may cost money, where it asks a model what to do."""
 
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
-        """Return what deciding after each purchase costs, [n, S] in nano-dollars."""
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
+        """Return what deciding costs after each purchase, [n, S] nano-dollars; None: no model."""
         ...
 
 

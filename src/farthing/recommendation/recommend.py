@@ -7,17 +7,21 @@ questions that proved, with intervals that allow for the choice. Of coverage and
 further questions choose the one method that is proved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 from msgspec import structs
 
+from farthing.bundle.base import Bundle
 from farthing.errors import InputError, UnprovedError
 from farthing.methods.base import Dataset, Progress, Silent
 from farthing.methods.selective.policy import AS_TRAINED
+from farthing.money import significant
 from farthing.promises.base import Promise
+from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.certify import Proved, prove_cheapest
 from farthing.recommendation.cross_fit import beside
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate_in_memory
@@ -29,8 +33,10 @@ from farthing.recommendation.plan import (
     proves_side_by_side,
     who_say,
 )
+from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.prove import counted
 from farthing.recommendation.record import Recommendation
+from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import (
     SingleModels,
     guessed,
@@ -43,7 +49,7 @@ from farthing.recommendation.splits import FourWaySplit, complete_questions
 from farthing.recommendation.tradeoff import tradeoffs
 from farthing.recommendation.trial import select
 from farthing.recommendation.warnings import unlike
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.copies import check_every_request, n_distinct, note
 from farthing.traces.costs import check_costs, doubt
 from farthing.traces.eligibility import Eligibility, draw_weights, eligible
@@ -129,7 +135,9 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         notes=(
             *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
             *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),
+            *filter(None, [_withheld(plan, bundle, report), _silent(plan, report.recorded)]),
             *filter(None, [doubt(report.recorded), _copies(plan), _unlike(dataset.traces, played)]),
+            *_by_chance([one.plan for one in selections], played),
             *notes,
             *played.notes(),
         ),
@@ -195,6 +203,54 @@ def _idle(plan: Plan, proof: Proved) -> str:
     if not proof.falls_back or not n or not plan.side_by_side:
         return ""
     return f"{n:,} questions only measure; with --holdout 0 they prove as well"
+
+
+def _withheld(plan: Plan, bundle: Bundle, report: ReportingQuestions) -> str:
+    """Say what a question costs with the reference's answer to what is withheld."""
+    if not plan.asked.withholds or plan.asked.passes_to or plan.reference is None:
+        return ""
+    found = run_bundle(bundle, report, stream(bundle.kind, plan.seed))
+    withheld = int((found.set_size == 0).sum())
+    if not withheld:
+        return ""
+    whole = with_escalation(bundle, report, found, plan.reference)
+    cost, right = float(whole.cost_nano.mean()) / 1e9, float(whole.best_correct.mean())
+    return (
+        f"{withheld:,} of these {len(found.set_size):,} questions get no answer; with "
+        f"{plan.reference}'s, of which nothing is promised, a question costs "
+        f"${significant(cost)}, and {right:.3f} are right"
+    )
+
+
+def _silent(plan: Plan, report: TraceArrays) -> str:
+    """Say how many questions the reference gave no answer to, though it was asked."""
+    if plan.reference is None:
+        return ""
+    place = report.roles.index(plan.reference)
+    silent = report.made[:, 0, place] & (report.answer[:, 0, place] == NO_ANSWER)
+    if not silent.any():
+        return ""
+    then = "that counts as wrong" if plan.asked.needs_gold else "no answer agrees with that"
+    return (
+        f"{plan.reference} gave no answer to {int(silent.sum()):,} of these {len(report):,} "
+        f"questions: {then}"
+    )
+
+
+def _by_chance(plans: Sequence[Plan], played: Eligibility) -> Iterator[str]:
+    """Say on how many questions candidates are proved and compared, where chance left calls out."""
+    if played.missing != "chance":
+        return
+    each = [
+        f"{plan.sizes()['prove']:,} for what asks {', '.join(plan.dataset.traces.roles)}"
+        for plan in plans
+    ]
+    common = reduce(np.intersect1d, [plan.parts.prove for plan in plans])
+    compared = n_distinct(plans[0].dataset.traces.content[common])
+    yield (
+        f"chance decided who was asked, so as many questions prove as were asked of all: "
+        f"{'; '.join(each)}; costs are compared on {compared:,}"
+    )
 
 
 def _ungraded(traces: TraceArrays, asked: Promise) -> str:

@@ -123,7 +123,9 @@ def tried(found: Recommendation) -> Table:
 def evidence(found: Recommendation) -> Iterator[str]:
     """Yield what trained, what was tested together, and what could not run."""
     if found.reference:
-        yield f"An expected cost counts {found.reference}'s price where nothing would be proved."
+        withholds = found.certificate is not None and found.certificate.promise.withholds
+        where = "nothing is answered or proved" if withholds else "nothing would be proved"
+        yield f"An expected cost counts {found.reference}'s price where {where}."
     if len(found.curve) > 1:
         bought = ", ".join(f"${significant(cost)} with {n:,}" for n, cost in found.curve)
         yield f"More training questions, and what a question then costs: {bought}."

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from farthing.methods import cards
 from farthing.methods.selective.confidence import Sureness, restored, saved
 from farthing.methods.serialization import under
-from farthing.process.action_space import SpaceName, action_space
+from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Budget, Decision, Policy, State
 from farthing.process.batch_replay import Priced, followed
 from farthing.process.play import PolicyOrder, with_next
@@ -166,12 +166,9 @@ class SelectivePolicy:
         made[last < 0] = False
         return made
 
-    def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
-        """Return what deciding costs the buyer, [n, S] in nano-dollars."""
-        if isinstance(self.buyer, Priced):
-            return self.buyer.decision_cost_nano(traces)
-        steps = action_space(self.space, traces.horizon, traces.n_roles).steps
-        return np.zeros((len(traces), steps), dtype=np.int64)
+    def decision_cost_nano(self, traces: TraceArrays) -> IntArray | None:
+        """Return what deciding costs the buyer, [n, S] in nano-dollars; None: it asks no model."""
+        return self.buyer.decision_cost_nano(traces) if isinstance(self.buyer, Priced) else None
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
