@@ -168,7 +168,6 @@ def played(contender: Contender, world: TraceArrays, of: Scenario) -> Candidate:
     total = points.spent
     if isinstance(bundle.policy, SelectivePolicy):
         extra = EscalationModel.of(part, "large").extra_nano(bundle.policy.calls_made(part.played))
-        facts = replace(facts, passing_nano=extra)
         total = total + np.where(points.answered, 0, extra[:, None])
         wrong = (points.answered & ~points.correct).sum(axis=0)
         false = wrong > float(of.alpha) * points.answered.sum(axis=0)
@@ -202,9 +201,7 @@ def points_on(bundle: Bundle, world: TraceArrays, row: FloatArray) -> OperatingP
 
 def taken(facts: Facts, rows: IntArray) -> Facts:
     """Return what is known of some questions."""
-    passing = None if facts.passing_nano is None else facts.passing_nano[rows]
-    right, alone = facts.right[rows], facts.alone_nano[rows]
-    return replace(facts, right=right, alone_nano=alone, passing_nano=passing)
+    return replace(facts, right=facts.right[rows], alone_nano=facts.alone_nano[rows])
 
 
 def proved(everyone: list[Candidate], rows: IntArray, common: IntArray) -> bool | None:

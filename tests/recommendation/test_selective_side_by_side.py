@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from made_up_pool import COST_NANO, pool, questions
+from msgspec import structs
 from scipy.stats import binom
 
 import farthing as ft
@@ -25,6 +26,7 @@ from farthing.recommendation.prove import prove
 from farthing.recommendation.recalibrate import recalibrate
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.selection import Selection
+from farthing.recommendation.selective_trials import prospects
 from farthing.recommendation.splits import Roles, split_four_ways
 from farthing.recommendation.trial import select
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
@@ -36,6 +38,7 @@ WHOLE = Selective(1 - ALPHA, DELTA, "large", Fraction(1, 50))
 NOBODY_CHOOSES = Roles(choose=False, measure=False)
 SHARES = [Fraction(3, 5), Fraction(3, 10), Fraction(1, 10)]
 N = 700
+SMALL = "small, by its confidence"
 
 
 def selected(traces: TraceArrays, asked: Promise = ASKED) -> Selection:
@@ -112,6 +115,36 @@ def test_the_cheapest_with_the_reference_for_what_is_withheld_is_taken() -> None
     passed = [chain.passed for chain in proofs[0].certificate.promise.chains]  # type: ignore[attr-defined]
     assert passed == [False, False, True]
     assert shares == [Fraction(2, 3), Fraction(1, 3), Fraction(1, 10)]
+
+
+def test_who_answers_little_for_little_is_dearer_with_the_reference_for_the_rest() -> None:
+    """Small knows half of the answers; medium costs twice as much and knows nearly all."""
+    plain, rng = pool(N), np.random.default_rng(0)
+    right = plain.correct.copy()
+    right[:, 0, 0] = able = rng.random(N) < 0.5
+    right[:, 0, 1] = rng.random(N) < 0.99
+    sure = np.full((N, 1, 3), np.nan, dtype=np.float32)
+    sure[:, 0, 0] = np.where(able, 0.9, 0.1)
+    answer = np.where(right, 0, plain.answer.clip(1)).astype(np.int16)
+    known = replace(plain, correct=right, answer=answer, signals={"confidence": sure})
+    selection = selected(known)
+    first = selection.trials[0]
+    assert first.name == "medium, by a mixture"
+    tried = prospects(ASKED, "large", selection.plan.training(first.bundle), 490)
+    (small,) = (one for family in tried for one in family if one.fit.name == SMALL)
+    bundle = structs.replace(first.bundle, policy=small.fit.policy)
+    second = replace(first, name=SMALL, bundle=bundle, row=small.row)
+    halves = tuple(replace(one, share=Fraction(1, 2)) for one in (first, second))
+    contenders = [one for _, one in replace(selection, trials=halves).contenders()]
+    place, proofs, _ = prove_cheapest(contenders)
+    assert all(proof.certificate.promises for proof in proofs)
+    spent = {
+        one.name: proof.bundle.value.yours.cost_usd
+        for one, proof in zip(contenders, proofs, strict=True)
+        if proof.bundle.value is not None
+    }
+    assert spent == pytest.approx({SMALL: 0.0001, first.name: 0.0002})
+    assert contenders[place].name == first.name
 
 
 def test_of_the_whole_both_parts_are_proved_at_half_of_each_share() -> None:

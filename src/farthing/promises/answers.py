@@ -36,9 +36,6 @@ class Answers:
     """[n, G] what each operating point costs, in nano-dollars; None: all the same."""
     sample: Sample | None = None
     """What chance drew to be graded; None: every question is."""
-    passing_nano: IntArray | None = None
-    """[n] what another answer costs where none is given, in nano-dollars; then the cheapest point
-    is wanted, and not the one that answers most. None: nobody gives one."""
     share: Fraction = Fraction(1)
     """Of delta, which of several that are proved side by side this one has."""
 
@@ -55,16 +52,6 @@ class Answers:
         if self.cost_nano is not None and self.cost_nano.shape != self.answered.shape:
             raise CalibrationError("give cost_nano the shape of answered, or leave it out")
 
-    @property
-    def whole_nano(self) -> IntArray | None:
-        """[G] what each point costs on all questions, with what passing on costs; None: unknown."""
-        if self.cost_nano is None:
-            return None
-        whole: IntArray = self.cost_nano.sum(axis=0)
-        if self.passing_nano is not None:
-            whole = whole + np.where(self.answered, 0, self.passing_nano[:, None]).sum(axis=0)
-        return whole
-
 
 def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     """Return the operating point that answers most among those proved right often enough.
@@ -73,8 +60,7 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     at that operating point. Operating points are tested in their order, each by the exact binomial
     distribution of wrong answers given how many were answered, until one fails; those of several
     candidates at each one's share of delta. Of those proved that answer as many as the best,
-    within one standard error, the cheapest is taken and, of equally cheap ones, what answers most;
-    where another answer is paid for if none is given, the cheapest of all that are proved.
+    within one standard error, the cheapest is taken and, of equally cheap ones, what answers most.
 
     Returns:
         Its index; None where nothing is proved: abstain from everything.
@@ -91,13 +77,12 @@ def selective_point(answers: Answers, alpha: Level, delta: Level) -> int | None:
     if not found.size:
         return None
     n, numbers = len(answers.answered), answers.answered.sum(axis=0)[found]
-    whole = answers.whole_nano
-    cost = np.zeros(len(found)) if whole is None else whole[found].astype(np.float64)
-    if answers.passing_nano is None:
-        most = numbers.max()
-        near = numbers >= most - np.sqrt(most * (n - most) / n)
-        cost[~near] = np.inf
-    return int(found[np.lexsort((-numbers, cost))[0]])
+    most = numbers.max()
+    near = numbers >= most - np.sqrt(most * (n - most) / n)
+    cost = np.zeros(len(found))
+    if answers.cost_nano is not None:
+        cost += answers.cost_nano.sum(axis=0)[found]
+    return int(found[np.lexsort((-numbers, np.where(near, cost, np.inf)))[0]])
 
 
 def selective_proved(answers: Answers, alpha: Level, delta: Level) -> BoolArray:

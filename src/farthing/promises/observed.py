@@ -55,9 +55,6 @@ class Facts:
     """[n] whether the reference's first answer is as the grade asks."""
     alone_nano: IntArray | None = None
     """[n] what the reference costs alone; None: it was not recorded alone."""
-    passing_nano: IntArray | None = None
-    """[n] what its answer costs where a policy gives none, if it is to be paid for then; None: it
-    is not."""
     clusters: Clusters | None = None
     """Of a promise per request: which of these ask the same."""
     weights: FloatArray | None = None

@@ -115,10 +115,6 @@ def prove_laid_out(
 ) -> Proof:
     """Prove what can be proved of one policy that says how sure it is, at thresholds laid out.
 
-    What it does not answer costs what the model does that is paid for today, and the cheapest
-    threshold is taken: else who answers least costs least. Of a bundle that knows of no such model,
-    the threshold that answers most.
-
     Args:
         asked: the promise, at its share of delta.
         bundle: the policy.
@@ -130,11 +126,10 @@ def prove_laid_out(
         raise TypeError(f"{type(policy).__name__} does not say how sure it is")
     plays, known, row = PlayedPolicy(policy, "allow"), Facts(), laid.row
     points = operating_points_of(calibrate.replay(plays), row)
-    role = asked.passes_to or bundle.origin.reference
-    if role is not None:
-        theirs, made = EscalationModel.of(calibrate, role), policy.calls_made(calibrate.played)
-        known = Facts(role, theirs.right, passing_nano=theirs.extra_nano(made))
-        points = theirs.added(points, made) if asked.passes_to else points
+    if asked.passes_to is not None:
+        theirs = EscalationModel.of(calibrate, asked.passes_to)
+        known = Facts(asked.passes_to, theirs.right)
+        points = theirs.added(points, policy.calls_made(calibrate.played))
     candidates = Candidates(np.zeros(len(row), dtype=np.int64), (laid.name,), (Fraction(1),))
     evidence = asked.evidence(replace(as_promised(points), candidates=candidates), known)
     certificate = asked.prove(evidence, **plays.about(calibrate.played))

@@ -152,7 +152,6 @@ class Selective(Promise):
             of,
             observed.cost_nano,
             questions.sample,
-            None if self.escalate is not None else questions.passing_nano,
             self.share,
         )
         if self.escalate is None or questions.right is None:
