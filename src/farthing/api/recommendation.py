@@ -74,7 +74,7 @@ def recommend(
             that most was paid for: the screen and the notes then say so.
         deadline_s: what 19 of 20 questions may take, in seconds.
         holdout: questions that only measure; None: a tenth, at most 500, of 2,000 and more. With
-            fewer, parity and agreement are measured on the questions that prove.
+            fewer, what is proved side by side is measured on the questions that prove.
         seed: of the division and of every training.
 
     Raises:

@@ -3,8 +3,8 @@
 Each question does one thing: it trains, proves or only measures. Training questions say which
 methods are worth a proof; several are proved side by side, each at its share of delta, and the
 cheapest of those proved is taken. Small logs hold nothing back to measure: figures are then of the
-questions that proved, with intervals that allow for the choice. Of coverage and selective promises
-further questions choose the one method that is proved.
+questions that proved, with intervals that allow for the choice. Of coverage, and of selective
+promises in rounds, further questions choose the one method that is proved.
 """
 
 from collections.abc import Iterator, Sequence
