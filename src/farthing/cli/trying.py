@@ -134,9 +134,9 @@ def try_models(
 ) -> None:
     """Ask cheaper models a sample of a log's requests, and say what could be saved with them.
 
-    Each request is sent as it was logged; the logged answer is what the others are held to. Run it
-    again to go on, or with more models or requests to add them: nothing is paid twice. Exit code 1:
-    nothing cheaper is proved, or calls are left.
+    Each request is sent as it was logged; the logged answer is what the others are compared with.
+    Run it again to go on, or with more models or requests to add them: nothing is paid twice. Exit
+    code 1: nothing cheaper is proved, or calls are left.
 
     Example: farthing try log.jsonl --models openai/gpt-4.1-nano --max-cost 5
     """
