@@ -54,7 +54,7 @@ def test_from_a_list_to_grades_to_a_promise(
 ) -> None:
     listed = farthing("grade", *common, *PARITY, "--batch", 2)
     assert listed.code == 0
-    assert listed.out.startswith(("proved: operating point", "nothing is proved yet"))
+    assert listed.out.startswith(("proved: a policy", "nothing is proved yet"))
     assert "questions more would probably prove" in listed.out
     assert "Is it " in listed.out
     assert not Path("logs.grades.jsonl").exists()

@@ -76,6 +76,24 @@ def test_nobody_is_asked_without_a_yes(farthing: Farthing, endpoint: Endpoint, l
     assert endpoint.requests == []
 
 
+def test_what_is_left_out_and_what_cannot_be_served_is_said_first(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    for row in rows[:150]:
+        row["request"]["tools"] = [{"type": "function", "function": {"name": "look_up"}}]
+    for row in rows[300:]:
+        row["messages"][0]["content"] = row["request"]["messages"][0]["content"] = "Be brief."
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    done = farthing("try", log, *models, *PRICES, "--max-cost", "1", "--sample", "40")
+    assert "150 of 600 requests (25.0%) are left out, as they cannot be asked again" in done.err
+    assert "note: a gateway could not serve what is proved of this sample: the requests have " in (
+        done.err
+    )
+    assert endpoint.requests == []
+
+
 def test_a_price_that_nobody_knows_is_asked_for(
     refused: Refused, endpoint: Endpoint, log: Path
 ) -> None:

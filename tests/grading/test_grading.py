@@ -110,7 +110,7 @@ def test_grading_in_order_proves_as_much_as_grading_all_with_a_fraction_of_it(
     assert whole.cost_nano == seen[-1].cost_nano
     asked = {line.id for line in read_grades(book.path) if isinstance(line, Right)}
     assert len(asked) < 100
-    assert seen[-1].sentence().startswith("proved: operating point ")
+    assert seen[-1].sentence().startswith("proved: a policy ")
     # What `calibrate --grades` then promises is what was said.
     late = book.graded()
     done = pipeline.calibrate(bundle, late.traces, PARITY, split=SPLIT, late=late)

@@ -231,7 +231,7 @@ def test_the_log_proposes_when_answers_are_the_same(
 def test_prose_is_refused_with_what_to_do(tmp_path: Path) -> None:
     prose = {"choices": [{"message": {"content": "Dear customer, thank you very much. " * 9}}]}
     log = written(tmp_path / "log.jsonl", [row(k, response=prose) for k in range(12)])
-    with pytest.raises(InputError, match=r"are prose .*farthing grade --judge"):
+    with pytest.raises(InputError, match=r"are prose .*--judge PROVIDER/MODEL"):
         proposed(log, "large")
 
 
@@ -255,7 +255,7 @@ def test_a_store_remembers_proofs_by_their_questions(
         assert (tried.system, tried.temperature, tried.alike) == (SYSTEM, 0.5, True)
         assert look(store, assemble(list(store.traces())), [1]) == 3, "other calls, same questions"
     assert sum(share_of_look(k) for k in range(1, 2_000)) < 1
-    assert share_of_look(1) > Fraction(6, 10)
+    assert share_of_look(1) == Fraction(6, 10)
 
 
 def test_a_job_replays_a_log(log: RequestLog, endpoint: Endpoint, tmp_path: Path) -> None:

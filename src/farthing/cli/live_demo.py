@@ -232,7 +232,7 @@ def _promise(found: "BundleEvaluation") -> Iterator[str]:
 
 
 def _answers(job: "Job", out: Path) -> None:
-    """Answer new questions under the bundle, and show what each cost beside the dear model."""
+    """Answer new questions under the bundle, and show what each cost beside the expensive model."""
     from farthing.bundle import folder as bundles
     from farthing.runtime.runner import answer_all
 
@@ -277,7 +277,7 @@ def _k(usd: float | None) -> str:
 
 
 async def _large(job: "Job", questions: "list[Question]") -> "list[Call]":
-    """Ask the dear model each question, once and by itself."""
+    """Ask the expensive model each question, once and by itself."""
     from farthing.runtime.base import DirectClient, Turn
 
     recording, closing = job.open()

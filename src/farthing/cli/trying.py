@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farthing.cli import files
+from farthing.cli import files, judging
 from farthing.cli.collect import displayed, in_usd, say_end
 from farthing.cli.command import takes_options
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from farthing.models.prices import Price
     from farthing.recommendation.losses import LossTable
     from farthing.recommendation.record import Recommendation
+    from farthing.runtime.replay import Again
     from farthing.runtime.tried import Tried
     from farthing.runtime.trying import Trying
-
-AGAIN = 0.05
-"""Share of the sample on which the reference is asked again."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,13 @@ class Asked:
     task: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="How answers are compared; else as the log proposes."),
+    ] = None
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For prose: the model that says which answers say the same as the logged one.",
+        ),
     ] = None
     price: Annotated[
         list[str],
@@ -129,9 +134,9 @@ def try_models(
 ) -> None:
     """Ask cheaper models a sample of a log's requests, and say what could be saved with them.
 
-    Each request is sent as it was logged; the logged answer is what the others are held to. Run it
-    again to go on, or with more models or requests to add them: nothing is paid twice. Exit code 1:
-    nothing cheaper is proved, or calls are left.
+    Each request is sent as it was logged; the logged answer is what the others are compared with.
+    Run it again to go on, or with more models or requests to add them: nothing is paid twice. Exit
+    code 1: nothing cheaper is proved, or calls are left.
 
     Example: farthing try log.jsonl --models openai/gpt-4.1-nano --max-cost 5
     """
@@ -143,7 +148,7 @@ def try_models(
 
     prices = asked.prices
     names = tuple(name.strip() for name in asked.models.split(",") if name.strip())
-    wanted = Wanted(names, asked.sample, seed, asked.reference, asked.task)
+    wanted = Wanted(names, asked.sample, seed, asked.reference, asked.task, asked.judge)
     log = read_log(traces, prices)
     trying = prepare(log, files.named(traces), wanted, prices)
     stem = traces[0].name.partition(".")[0]
@@ -153,19 +158,22 @@ def try_models(
         files.check_bundle(kept.out)
     if kept.report is not None:
         files.check_file(kept.report)
+    judging.judged_before(path, trying.judged)
     cap_nano = nano_from_usd(max_cost)
     _say_plan(trying, path, cap_nano)
     _agree(trying, yes=yes)
     with interruptible("every reply so far is kept, run it again to go on"):
         with Store.open(path) as store:
-            remember(store, Tried.of(trying.replay, _given(prices)))
+            judge = None if trying.judged is None else trying.judged.name
+            remember(store, Tried.of(trying.replay, _given(prices), judge))
         with displayed() as display:
             report = collection.collect_locally(trying.replay, path, cap_nano, display.show)
         say_end(report, path)
         if report.progress.left:
             raise typer.Exit(130 if report.progress.stopped == collection.INTERRUPTED else 1)
-        if trying.asks_again:
-            _say_again(trying, path, cap_nano)
+        again = _say_again(trying, path, cap_nano) if trying.asks_again else None
+        if trying.judged is not None:
+            judging.judge(trying.judged, again, path, cap_nano)
     with Store.read(path) as store:
         tried = recall(store)
     if tried is None:
@@ -224,6 +232,8 @@ def prove(
     usual = default(arrays)
     kind: Any = Parity if isinstance(usual, Parity) else Agreement
     given = {name: level for name, level in levels.items() if level is not None}
+    if tried.judge is not None:
+        given = {"epsilon": judging.loss(), **given}
     promise = kind(reference=tried.reference, **given)
     said = [promise.kind, str(promise.epsilon), str(promise.delta), tried.reference, seed]
     with Store.open(path) as store:
@@ -239,6 +249,9 @@ def prove(
             progress=Learning(shown, "trying methods"),
         )
     best = table.at(exact_level(promise.epsilon))
+    if tried.judge is not None:
+        best = replace(best, found=judging.said_by(tried, best.found))
+        remark(judging.meaning(tried))
     folder = out.with_name(f"{out.name}-{k}") if out is not None and numbered else out
     following = "Next: give --out FOLDER to keep the bundle."
     if folder is not None:
@@ -281,23 +294,32 @@ def _write(found: Any, tried: "Tried", folder: Path) -> str:
 
 def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
     """Say what would be asked, of whom, and what it costs; nobody is asked."""
+    from farthing.gateway.quick_config import unlike
     from farthing.models.providers import hosts
     from farthing.runtime.collect import price
     from farthing.runtime.second_answers import price_again
+    from farthing.runtime.tried import Tried
 
     replay = trying.replay
     for note in trying.notes:
         remark(f"note: {note}")
     n, names = len(replay.sample), " and ".join(replay.names)
     remark(f"{n:,} of {len(replay.log.requests):,} logged requests, drawn alike, go to {names}")
-    remark(f"held to the logged answers of {replay.role}; {trying.sameness.said}")
+    remark(f"compared with the logged answers of {replay.role}; {trying.sameness.said}")
+    if problem := unlike(Tried.of(replay, {})):
+        remark(f"note: a gateway could not serve what is proved of this sample: {problem}")
     job, balance = price(replay, path, cap_nano)
     most, likely = job.largest_nano, job.likely_nano or 0
     if trying.asks_again:
-        again = price_again(replay.again(AGAIN), path, cap_nano)
-        few = counted(len(replay.again(AGAIN).sample), "request")
+        again = price_again(replay.again(judging.AGAIN), path, cap_nano)
+        few = counted(len(replay.again(judging.AGAIN).sample), "request")
         remark(f"{replay.role} is asked again on {few}, to see how often it agrees with itself")
         most, likely = most + again.largest_nano, likely + (again.likely_nano or 0)
+    if trying.judged is not None:
+        seconds = replay.again(judging.AGAIN) if trying.asks_again else None
+        judge_likely, judge_most = trying.judged.price_nano(seconds, judging.elsewhere(replay))
+        remark(f"{trying.judged.name} compares each answer with the logged one")
+        most, likely = most + judge_most, likely + judge_likely
     remark(
         f"price    likely {in_usd(likely)}, at most {in_usd(min(most, balance.left_nano))}; "
         f"allowed {in_usd(balance.left_nano)} of {in_usd(balance.cap_nano)}"
@@ -306,7 +328,9 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
         f"likely   replies as long as the logged ones; at most: as long as they may be ("
         f"{replay.limit:,} tokens where the log sets no limit)"
     )
-    remark(f"logged texts go to {', '.join(hosts(replay.models))}")
+    readers = [replay.models] if trying.judged is None else [replay.models, trying.judged.config]
+    named = dict.fromkeys(host for each in readers for host in hosts(each))
+    remark(f"logged texts go to {', '.join(named)}")
 
 
 def _agree(trying: "Trying", *, yes: bool) -> None:
@@ -319,23 +343,25 @@ def _agree(trying: "Trying", *, yes: bool) -> None:
         raise typer.Exit(1)
 
 
-def _say_again(trying: "Trying", path: Path, cap_nano: int) -> None:
-    """Ask the reference again on a few, and say how often it agrees with itself."""
+def _say_again(trying: "Trying", path: Path, cap_nano: int) -> "Again":
+    """Ask the reference again on a few; where no judge does it, say how often it agrees."""
     from farthing.promises.statistics.binomial import binomial_interval
     from farthing.runtime.second_answers import ask_again
 
-    again = trying.replay.again(AGAIN)
+    again = trying.replay.again(judging.AGAIN)
     balance: Balance = ask_again(again, path, cap_nano)
     same, n = again.agreed
     if not n:
         remark(f"{trying.replay.role} could not be asked again; how steady it is stays unknown")
-        return
+    if not n or trying.judged is not None:
+        return again
     low, high = binomial_interval(same, n, 0.05)
     typer.echo(
         f"{trying.replay.role} agrees with itself on {same} of {n} that it was asked again "
         f"({same / n:.1%}, 95 % interval {low:.1%} to {high:.1%}); "
         f"{in_usd(balance.settled_nano)} spent in all"
     )
+    return again
 
 
 def _given(prices: "Mapping[str, Price]") -> dict[str, dict[str, float]]:

@@ -51,6 +51,11 @@ def why_not(tried: Tried, bundle: Bundle) -> str | None:
     lacks = [role for role in (*pool_of(bundle), tried.reference) if role not in tried.models]
     if lacks:
         return f"nobody said how {lacks[0]} is reached (--reference PROVIDER/MODEL)"
+    return unlike(tried)
+
+
+def unlike(tried: Tried) -> str | None:
+    """Say why the requests of a try are not one task that a gateway can serve; None: they are."""
     if tried.system is None:
         return "the requests have several system prompts; try one kind of request at a time"
     if not tried.single:

@@ -58,12 +58,10 @@ class GradingStatus:
         if not self.certificate.promises:
             return "nothing is proved yet"
         promise = self.certificate.promise
-        point, points = getattr(promise, "point", 0), getattr(promise, "points", 0)
-        said = f"proved: operating point {point + 1} of {points}"
         if self.cost_nano is None:
             answered = getattr(promise, "answered", 0)
-            return f"{said}, which answers {answered:,} of {self.certificate.n:,} questions"
-        said += f" at ${usd_from_nano(self.cost_nano):.3g} a question"
+            return f"proved: a policy that answers {answered:,} of {self.certificate.n:,} questions"
+        said = f"proved: a policy at ${usd_from_nano(self.cost_nano):.3g} a question"
         if not self.reference_nano:
             return said
         return f"{said}, {self.cost_nano / self.reference_nano:.0%} of what the reference costs"

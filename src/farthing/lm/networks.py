@@ -93,7 +93,7 @@ SIZE = Size(2, 128)
 NETWORKS = (
     NetworkRecipe(
         "large",
-        "the dear one: chains of multiplying and adding of any length; never saw either alone",
+        "the expensive one: chains of multiplying and adding of any length; never saw either alone",
         SIZE,
         _of("affine", 1, 2, 3, 4, 5, 6, 7),
         TrainingCourse(steps=1_000),

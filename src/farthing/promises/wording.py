@@ -14,7 +14,7 @@ SIDE_BY_SIDE = (
     "No calibration question was used in training, or in saying which policies were proved, in "
     "which order and at which share of what may fail; the cheapest of those proved was taken."
 )
-ORDERED = "The operating points and their order were chosen without the calibration questions."
+ORDERED = "The settings to test and their order were chosen without the calibration questions."
 CAPPED = "The policy acts with min(kappa, 1)."
 MENU = (INDEPENDENT, HELD_OUT, ORDERED, SAME_SYSTEM)
 """What a proof of one of several operating points rests on."""

@@ -233,6 +233,11 @@ class Replay:
                 found[name] = sum(costs) / len(costs)
         return found
 
+    def limit_of(self, request: LoggedRequest) -> int:
+        """Return the most output tokens of a reply to a request."""
+        said = parameters_of(request.trace, self.reference) or {}
+        return said.get(LIMIT) or self.limit
+
     def usage(self, request: LoggedRequest) -> Usage:
         """Return the tokens of a logged call; where it counts none, about as many as its text."""
         call = request.call(self.reference)
@@ -305,19 +310,21 @@ class Again:
             self._calls[question] = call
 
     @property
-    def agreed(self) -> tuple[int, int]:
-        """How many second answers are the first ones, and how many there are."""
-        same = 0
+    def second_answers(self) -> list[tuple[str, str, str, str]]:
+        """Question, its text, first and second answer; a second call without one has an empty."""
+        found = []
         for question, call in self._calls.items():
             first = self.sample[question].call(self.replay.reference)
-            normal = self.replay.task.normalise
-            same += bool(
-                first
-                and first.answer
-                and call.answer
-                and normal(first.answer) == normal(call.answer)
-            )
-        return same, len(self._calls)
+            text = self.sample[question].trace.question
+            found.append((question, text, (first and first.answer) or "", call.answer or ""))
+        return found
+
+    @property
+    def agreed(self) -> tuple[int, int]:
+        """How many second answers are the first ones, and how many there are."""
+        normal, pairs = self.replay.task.normalise, self.second_answers
+        found = [(first, other) for *_, first, other in pairs if first and other]
+        return sum(normal(first) == normal(other) for first, other in found), len(pairs)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a store remembers of a try: how its models are reached, and the proofs made on it.
 
 Whoever buys, proves, and buys again until a proof succeeds would find one by chance. So proof k on
-the same questions spends 6 / (pi^2 k^2) of delta: all proofs together spend delta at most, however
+the same questions spends 0.6 / k^2 of delta: all proofs together spend delta at most, however
 many there are. The same proof of the same questions again is no new one.
 """
 
@@ -44,6 +44,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """Prices that were given, by model, in USD per million tokens."""
     system: str | None = None
     """The system prompt of all requests; None where there are several."""
+    judge: str | None = None
+    """Who says which answers are the same; None: the task does."""
     single: bool = True
     """Whether all requests are one question each, without a history."""
     temperature: float | None = None
@@ -52,7 +54,9 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """Whether temperature and limit are those of all requests."""
 
     @classmethod
-    def of(cls, replay: Replay, prices: dict[str, dict[str, float]]) -> Self:
+    def of(
+        cls, replay: Replay, prices: dict[str, dict[str, float]], judge: str | None = None
+    ) -> Self:
         """Return what is to be remembered of a replay, with the prices that were given."""
         said = replay.asked_alike()
         return cls(
@@ -64,6 +68,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
                 if isinstance(section.settings, OpenAISettings)
             },
             prices=prices,
+            judge=judge,
             **said,
         )
 
@@ -125,7 +130,7 @@ def share_of_look(k: int) -> Fraction:
     """Return what of delta proof k spends; over all k it is less than 1.
 
     >>> float(share_of_look(1)), float(share_of_look(2))
-    (0.6079, 0.151975)
+    (0.6, 0.15)
     """
     return FIRST_LOOK / k**2
 

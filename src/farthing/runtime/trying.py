@@ -16,6 +16,7 @@ from farthing.models.providers import cheaper_models, models_named, settings_of
 from farthing.models.thinking import split_name
 from farthing.promises.statistics.binomial import trials_needed
 from farthing.runtime.job import Job
+from farthing.runtime.judged import JudgedReplay
 from farthing.runtime.replay import Replay
 from farthing.tasks.base import Task
 from farthing.tasks.text import TEXT
@@ -25,7 +26,7 @@ SAMPLE = 1_500
 """Requests that are drawn where nobody says how many."""
 LOSSES = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 20))
 """The losses whose savings are shown, proved together."""
-FIRST_LOOK = Fraction(6079, 10_000)
+FIRST_LOOK = Fraction(3, 5)
 """6 / pi^2, rounded down: what of delta the first proof on some questions spends."""
 DELTA = Fraction(1, 10)
 ALIKE = 0.95
@@ -102,9 +103,8 @@ def proposed(log: RequestLog, reference: str) -> Sameness:
     typical = sorted(map(len, answers))[len(answers) // 2]
     raise InputError(
         f"the logged answers are prose (half of them have {typical:,} letters and more), and two "
-        "texts that say the same are seldom equal: have a judge say what is the same (`farthing "
-        "grade --judge`, after `farthing collect`), or compare as texts all the same with --task "
-        "text"
+        "texts that say the same are seldom equal: name a model that says which are the same with "
+        "--judge PROVIDER/MODEL, or compare as texts all the same with --task text"
     )
 
 
@@ -136,6 +136,8 @@ class Wanted:
     """The logged model, or how it is reached; None: who is paid most."""
     task: str | None = None
     """How answers are compared; None: as the log proposes."""
+    judge: str | None = None
+    """The model that says which answers are the same; None: a comparison does."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class Trying:
     sameness: Sameness
     asks_again: bool
     """Whether the reference can be reached, so that it is asked again."""
+    judged: JudgedReplay | None = None
+    """Who says what is the same; None: the task does."""
     notes: tuple[str, ...] = ()
 
 
@@ -157,9 +161,7 @@ def prepare(log: RequestLog, file: str, wanted: Wanted, prices: Mapping[str, Pri
             prose.
     """
     reference = _reference(log, wanted.reference)
-    sameness = (
-        proposed(log, reference) if wanted.task is None else Sameness(wanted.task, "as you said")
-    )
+    sameness = _sameness(log, reference, wanted)
     task: Task = plugins.load("tasks", sameness.task)
     asked = models_named(wanted.models, prices)
     how = wanted.reference or reference
@@ -181,8 +183,22 @@ def prepare(log: RequestLog, file: str, wanted: Wanted, prices: Mapping[str, Pri
     replay = Replay(file, log, reference, models, names, task, wanted.n, wanted.seed, called=called)
     if replay.left_out:
         some = "; ".join(f"{n:,} since {why}" for why, n in replay.left_out.items())
-        notes.append(f"requests that are left out, as they cannot be asked again: {some}")
-    return Trying(replay, sameness, bool(again.sections), tuple(notes))
+        n, of = sum(replay.left_out.values()), len(log.requests)
+        share = f"{n:,} of {of:,} requests ({n / of:.1%})"
+        notes.append(f"{share} are left out, as they cannot be asked again: {some}")
+    judged = None
+    if wanted.judge is not None:
+        judged = JudgedReplay.named(replay, wanted.judge, prices)
+    return Trying(replay, sameness, bool(again.sections), judged, tuple(notes))
+
+
+def _sameness(log: RequestLog, reference: str, wanted: Wanted) -> Sameness:
+    """Return when answers are the same: as is asked for, else as the log proposes."""
+    if wanted.judge is not None:
+        return Sameness(wanted.task or "text", f"{wanted.judge} says which answers are the same")
+    if wanted.task is not None:
+        return Sameness(wanted.task, "as you said")
+    return proposed(log, reference)
 
 
 def replay_of(job: Job) -> Replay:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MADE_UP = 240
 """Questions about made-up documents."""
 KEY = (
-    "* held to the budget. Fixed: the tiers of search, link, filter, rank and read that were "
+    "* kept within the budget. Fixed: the tiers of search, link, filter, rank and read that were "
     "best within it on {} to learn from. ± half a 95 % interval."
 )
 

@@ -43,7 +43,7 @@ class SelfConsistency:
 
     From recorded samples of one model: the same number for each, stopping once the leader is
     likely to stay, and PETS, which takes samples where they are likeliest to settle the vote; as
-    one batch or one question after another. All are held to the same number on average.
+    one batch or one question after another. All take the same number on average.
 
     Example: farthing study samples samples.jsonl.gz --per-question 8
     """

@@ -38,7 +38,7 @@ def test_no_interval_is_told_where_something_changed_on_the_way(tmp_path: Path) 
             said = words(browser, path)
             assert "No one share fits all these replies: something changed on the way." in said
             assert "97.8 %" not in said
-            assert "sure to" not in said
+            assert "confidence, whenever you look" not in said
             assert 'class="span"' not in browser.get(path).text
 
 
@@ -47,7 +47,7 @@ def test_how_a_promise_is_kept_since_its_alarm_is_told(tmp_path: Path) -> None:
     rang = StatusSinceAlarm(moment(0), closed=False, graded=212, share=0.69, low=0.61, high=0.77)
     closed = StatusSinceAlarm(moment(0), closed=True, graded=0, share=None, low=None, high=None)
     mixed = StatusSinceAlarm(moment(0), closed=True, graded=9, share=0.5, low=None, high=None)
-    cases = [(rang, "rang: 69.0 % of 212 graded audits, 61.0 % to 77.0 %, sure to 95 % at every"),
+    cases = [(rang, "rang: 69.0 % of 212 graded audits, 61.0 % to 77.0 %, with 95 % confidence"),
              (closed, "was closed: no audit has a grade yet."),
              (mixed, "was closed: 50.0 % of 9 graded audits; no one share fits these")]  # fmt: skip
     watch = ScriptedWatch([replace(one, recent=recent) for recent, _ in cases])

@@ -223,7 +223,9 @@ def forecast(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) 
         n: so many questions did not prove it.
     """
     if not rates.counted:
-        return "The first operating point answered none of them, so nothing can be foretold."
+        return (
+            "The first setting that was tested answered none of them, so nothing can be foretold."
+        )
     needed = questions_needed(rates, level, delta, n)
     provable = level_provable(rates, n, delta)
     enough = None if provable is None else f"{name} {exact_text(provable)}"

@@ -25,7 +25,8 @@ from farthing.traces.store import Store
 
 ROLE = "judge"
 AT_ONCE = 16
-_MOST_TOKENS = 16
+MOST_TOKENS = 16
+"""Of its reply, which is a word."""
 _WORDS = {True: "yes", False: "no", None: None}
 
 
@@ -63,7 +64,7 @@ class JudgeAgent:
             messages = self.prompts["same"].fill(quoted | {"other": others[-1]})
         else:
             messages = self.prompts["right"].fill(quoted)
-        completion = await client.ask(self.model, Prompt(messages, max_tokens=_MOST_TOKENS))
+        completion = await client.ask(self.model, Prompt(messages, max_tokens=MOST_TOKENS))
         return AgentReply(completion.text, _WORDS[read_yes_or_no(completion.text)])
 
 

@@ -1,0 +1,185 @@
+"""Prose that a try collected: a judge says of each answer whether it is the same as the logged one.
+
+What it says is kept in the traces as what is right, so that parity with the reference is a share of
+answers that the judge calls the same. Its calls are in the store's journal: budgeted, and never
+paid twice. Of its own error two things are measured: how often it calls the reference's second
+answers the same, and how often the logged answers to other requests. Whether it errs on answers
+that are nearly the same, only people can say.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from msgspec import structs
+
+from farthing.errors import BudgetError, InputError
+from farthing.models.base import Message, Prompt, Usage
+from farthing.models.config import ModelsConfig
+from farthing.models.prices import Price, largest_usage
+from farthing.models.providers import models_named
+from farthing.runtime.agents.judge import MOST_TOKENS, Judge, Judgement
+from farthing.runtime.journal import exclusive_lock
+from farthing.runtime.replay import Again, Replay
+from farthing.tasks.base import Question, Task
+from farthing.tasks.templates import BUILT_IN
+from farthing.traces.base import Trace
+from farthing.traces.store import Store
+
+LOSS = Fraction(1, 20)
+"""The share that may be called another answer, where nobody says."""
+
+
+@dataclass(frozen=True)
+class JudgeErrors:
+    """What a judge said of pairs whose truth is nearly known."""
+
+    again: tuple[int, int]
+    """Of the reference's second answers: how many it calls the same, of how many."""
+    others: tuple[int, int]
+    """Of logged answers to other requests: how many it calls the same, of how many."""
+
+
+@dataclass(frozen=True)
+class JudgedReplay:
+    """A replay whose answers a judge compares."""
+
+    replay: Replay
+    config: ModelsConfig
+    """The judge alone."""
+
+    @classmethod
+    def named(cls, replay: Replay, judge: str, prices: Mapping[str, Price]) -> "JudgedReplay":
+        """Return a replay with a judge that is named as models are.
+
+        Raises:
+            InputError: it is unknown, or has no key or price.
+        """
+        return cls(replay, models_named([judge], prices))
+
+    @property
+    def name(self) -> str:
+        """What the judge is called."""
+        return next(iter(self.config.sections))
+
+    def price_nano(self, again: Again | None, others: int) -> tuple[int, int]:
+        """Return what the judge likely costs, and the most, in nano-dollars, if nothing is known.
+
+        Args:
+            again: the reference's second answers; None: there are none.
+            others: how many logged answers are compared with those of other requests.
+        """
+        price = self.config.sections[self.name].settings.price(self.config.prices)
+        if price is None:
+            raise InputError(f"{self.name}: nothing says what the judge costs")
+        likely, most = 0.0, 0
+        times = {name: len(self.replay.names) for name in self.replay.sample}
+        for name in again.sample if again else ():
+            times[name] += 1
+        for name in list(self.replay.sample)[:others]:
+            times[name] += 1
+        for name, request in self.replay.sample.items():
+            call = request.call(self.replay.reference)
+            said = (call and call.answer) or ""
+            asked = _prompt(request.trace.question, said, said)
+            limit = self.replay.limit_of(request)
+            bound = largest_usage(_prompt(request.trace.question, said, ""))
+            letters = sum(len(message.content) for message in asked.messages)
+            likely += times[name] * price.cost_nano(Usage(letters // 4, 2), 1.0)
+            longest = Usage(bound.input_tokens + limit, MOST_TOKENS)
+            most += times[name] * price.largest_nano(longest, 0.0)
+        return round(likely), most
+
+    def judge(self, path: Path, cap_nano: int) -> int:
+        """Have the judge say of all answers in a store what it has not said, and keep that there.
+
+        Returns:
+            How many of its replies were neither yes nor no; those answers count as others.
+
+        Raises:
+            BudgetError: the cap is reached; what it said is in the journal.
+        """
+        with Store.read(path) as store:
+            traces = [trace for trace in store.traces() if trace.id in self.replay.sample]
+        wanted = [one for trace in traces for one in self._wanted(trace)]
+        said = self._say(path, cap_nano, wanted)
+        with exclusive_lock(path), Store.open(path) as store:
+            for trace in traces:
+                store.replace(self._with_verdicts(trace, said), f"try {self.replay.file}")
+        return len({(one.question.id, one.answer) for one in wanted} - said.keys())
+
+    def errors(self, again: Again | None, others: int, path: Path, cap_nano: int) -> JudgeErrors:
+        """Have the judge compare second answers, and answers to other requests."""
+        seconds = [] if again is None else list(_pairs(again.second_answers, self.replay.task))
+        sample = list(self.replay.sample.values())
+        said = [(one.trace, one.call(self.replay.reference)) for one in sample]
+        answers = [(trace, (call and call.answer) or "") for trace, call in said]
+        shifted = [
+            (trace.id, trace.question, first, other)
+            for (trace, first), (_, other) in pairwise(answers)
+        ]
+        elsewhere = list(_pairs(shifted[:others], self.replay.task))
+        known = self._say(path, cap_nano, [*seconds, *elsewhere])
+        identical = 0 if again is None else len(again.second_answers) - len(seconds)
+        same = [known.get((one.question.id, one.answer)) for one in seconds]
+        false = [known.get((one.question.id, one.answer)) for one in elsewhere]
+        return JudgeErrors(
+            (identical + same.count(True), identical + len(same)), (false.count(True), len(false))
+        )
+
+    def _wanted(self, trace: Trace) -> list[Judgement]:
+        """Return the answers of a trace that are not the logged one to the letter."""
+        logged = self._logged(trace)
+        others = (c.answer for c in trace.calls if c.role != self.replay.role and c.answer)
+        found = [(trace.id, trace.question, logged, other) for other in dict.fromkeys(others)]
+        return list(_pairs(found, self.replay.task))
+
+    def _with_verdicts(self, trace: Trace, said: Mapping[tuple[str, str], bool]) -> Trace:
+        logged, normal = self._logged(trace), self.replay.task.normalise
+        calls = [
+            structs.replace(
+                call,
+                correct=call.answer is not None
+                and (
+                    normal(call.answer) == normal(logged)
+                    or said.get((trace.id, call.answer), False)
+                ),
+            )
+            for call in trace.calls
+        ]
+        return structs.replace(trace, calls=calls)
+
+    def _logged(self, trace: Trace) -> str:
+        return next(c.answer or "" for c in trace.calls if c.role == self.replay.role)
+
+    def _say(
+        self, path: Path, cap_nano: int, wanted: Sequence[Judgement]
+    ) -> dict[tuple[str, str], bool]:
+        """Return what the judge says, by question and answer; what it said before is not paid."""
+        said: dict[tuple[str, str], bool] = {}
+
+        def keep(one: Judgement) -> None:
+            said[one.question.id, one.answer] = bool(one.says)
+
+        problem = Judge(self.config, self.name, path, cap_nano).ask(wanted, keep)
+        if problem is not None:
+            raise BudgetError(
+                f"the judge was not asked everything: {problem}; what it said is kept, run it "
+                "again with a larger --max-cost to go on"
+            )
+        return said
+
+
+def _pairs(found: Iterable[tuple[str, str, str, str]], task: Task) -> Iterable[Judgement]:
+    """Yield what a judge has to compare: question, first and other answer, where they differ."""
+    for name, text, first, other in found:
+        if first and other and task.normalise(first) != task.normalise(other):
+            yield Judgement(Question(name, text), other, first)
+
+
+def _prompt(question: str, answer: str, other: str) -> Prompt:
+    quoted = {"question": question, "answer": answer, "other": other}
+    messages: tuple[Message, ...] = BUILT_IN["same"].fill(quoted)
+    return Prompt(messages, max_tokens=MOST_TOKENS)

@@ -1,0 +1,152 @@
+"""`farthing try` on prose: a judge compares the answers, and is priced, capped and checked."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from chat_server import Endpoint, completion
+
+from farthing import load
+from farthing.traces.store import Store
+
+Farthing = Callable[..., Any]
+Refused = Callable[..., str]
+SYSTEM = "You answer customers of a shop."
+PRICES = ("--price", "nano=0.1,0.4", "--price", "large=2.5,10", "--price", "judge=0.1,0.4")
+KINDS = ("parcel", "refund", "crash")
+
+
+def kind_of(number: int) -> str:
+    return KINDS[number % 3]
+
+
+def prose(kind: str, how: str) -> str:
+    case = f"your case is about the {kind}, and a colleague is on it now."
+    return f"{how}, we have looked into it: {case}"
+
+
+def reply(body: dict[str, Any]) -> web.Response:
+    """Answer as the models do: nano says the same in other words, but errs on every tenth."""
+    text = body["messages"][-1]["content"]
+    if body["model"] == "judge":
+        said = re.findall(r"about the (\w+)", text)
+        return web.json_response(completion(body, "Yes." if said[-1] == said[-2] else "No."))
+    number = int(re.findall(r"\d+", text)[0])
+    kind = kind_of(number)
+    if body["model"] == "nano" and number % 10 == 0:
+        kind = KINDS[(number + 1) % 3]
+    how = "Dear customer" if body["model"] == "large" else "Hello"
+    return web.json_response(completion(body, prose(kind, how)))
+
+
+@pytest.fixture
+def log(tmp_path: Path, endpoint: Endpoint) -> Path:
+    endpoint.reply = reply
+    path = tmp_path / "mails.jsonl"
+    with path.open("w") as file:
+        for number in range(400):
+            said = [
+                {"role": "system", "content": SYSTEM},
+                {"role": "user", "content": f"Mail {number}: where is my {kind_of(number)}?"},
+            ]
+            answer = {"role": "assistant", "content": prose(kind_of(number), "Good morning")}
+            record = {
+                "object": "chat.completion",
+                "created": 1_760_000_000 + 600 * number,
+                "model": "large",
+                "messages": said,
+                "request": {"model": "large", "messages": said, "temperature": 0},
+                "choices": [{"index": 0, "message": answer, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 30, "completion_tokens": 25, "total_tokens": 55},
+            }
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def asked(endpoint: Endpoint, *more: str, n: int = 40) -> tuple[str, ...]:
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    return (*models, *PRICES, "--sample", str(n), *more)
+
+
+def models_asked(endpoint: Endpoint) -> list[str]:
+    return [request["model"] for request in endpoint.requests]
+
+
+def test_prose_names_the_option(refused: Refused, endpoint: Endpoint, log: Path) -> None:
+    said = refused("try", log, *asked(endpoint, "--max-cost", "1", "--yes"))
+    assert "name a model that says which are the same with --judge PROVIDER/MODEL" in said
+    assert endpoint.requests == []
+
+
+def test_the_judge_is_in_the_price_and_named_before_anybody_is_asked(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    def likely(*judge: str) -> float:
+        done = farthing("try", log, *asked(endpoint, "--max-cost", "1", "--task", "text", *judge))
+        assert done.code == 2
+        assert ("judge compares each answer with the logged one" in done.err) is bool(judge)
+        return float(re.findall(r"likely \$([\d.]+), at most", done.err)[0])
+
+    judged = likely("--judge", f"{endpoint.url}#judge")
+    assert judged > 1.3 * likely()
+    assert endpoint.requests == []
+
+
+def test_what_the_judge_says_is_what_is_right(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    judge = ("--judge", f"{endpoint.url}#judge", "--max-cost", "1", "--yes")
+    done = farthing("try", log, *asked(endpoint, *judge))
+    assert "judge calls large's second answers the same on 2 of 2" in done.err
+    assert "judge calls answers to other requests the same on" in done.err
+    assert "note: right means that judge calls it the same as large's answer" in done.err
+    with Store.read("mails.try.db") as store:
+        right = {
+            int(re.findall(r"\d+", trace.question)[0]): {c.role: c.correct for c in trace.calls}
+            for trace in store.traces()
+        }
+    assert len(right) == 40
+    assert all(of["large"] for of in right.values())
+    assert {number for number, of in right.items() if not of["nano"]} == {
+        number for number in right if number % 10 == 0
+    }
+    before = len(endpoint.requests)
+    again = farthing("try", log, *asked(endpoint, *judge))
+    assert len(endpoint.requests) == before, "nothing is paid twice"
+    assert "judge calls large's second answers the same on 2 of 2" in again.err
+
+
+def test_the_cap_holds_the_judge_too(farthing: Farthing, endpoint: Endpoint, log: Path) -> None:
+    judge = ("--judge", f"{endpoint.url}#judge", "--yes")
+    dear = ("--price", "judge=100,100")
+    short = farthing("try", log, *asked(endpoint, *judge, *dear, "--max-cost", "0.5"))
+    said = models_asked(endpoint).count("judge")
+    assert short.code == 1
+    assert 0 < said < 40
+    assert "the judge was not asked everything" in short.err
+    assert "larger --max-cost" in short.err
+    farthing("try", log, *asked(endpoint, *judge, *dear, "--max-cost", "9"))
+    assert models_asked(endpoint).count("judge") == 43, "what it said is not asked again"
+
+
+def test_another_judge_of_the_same_answers_is_refused(
+    farthing: Farthing, refused: Refused, endpoint: Endpoint, log: Path
+) -> None:
+    rest = ("--max-cost", "1", "--yes")
+    farthing("try", log, *asked(endpoint, "--judge", f"{endpoint.url}#judge", *rest))
+    said = refused("try", log, *asked(endpoint, "--task", "text", *rest))
+    assert "mails.try.db: judge judged the answers that are there" in said
+
+
+@pytest.mark.slow
+def test_a_proof_says_who_judged(farthing: Farthing, endpoint: Endpoint, log: Path) -> None:
+    judge = ("--judge", f"{endpoint.url}#judge", "--max-cost", "5", "--yes", "--max-loss", "0.2")
+    done = farthing("try", log, *asked(endpoint, *judge, n=400))
+    assert done.code == 0, done.err
+    certificate = load("mails-bundle-1").certificate
+    assert certificate is not None
+    assert "Right is what judge calls the same as large's answer" in certificate.conditional_on[-1]
