@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from chat_server import Endpoint, completion
 
 from farthing.errors import InputError
 from farthing.gateway.quick_config import config_file
+from farthing.recommendation import losses
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -105,6 +107,26 @@ def test_a_bundle_of_no_try_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
     with pytest.raises(InputError, match=r"bundle\.serve\.toml does not say how its models"):
         config_file(tmp_path / "bundle")
+
+
+@pytest.mark.slow
+def test_each_proof_on_the_same_questions_spends_less(
+    farthing: Farthing, endpoint: Endpoint, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.reply = _json
+    looks = []
+
+    def at_losses(*_: Any, look: Any, **__: Any) -> None:
+        looks.append(look)
+        raise InputError("seen")
+
+    monkeypatch.setattr(losses, "at_losses", at_losses)
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    rest = ("--max-cost", "1", "--sample", "40", "--yes")
+    for loss in ("0.05", "0.05", "0.1", "0.2"):
+        farthing("try", log, *models, *PRICES, *rest, "--max-loss", loss)
+    shares = [Fraction(3, 5) / k**2 for k in (1, 2, 3, 4)]
+    assert looks == [(k, shares[k - 1], shares[k]) for k in (1, 1, 2, 3)]
 
 
 @pytest.mark.slow

@@ -96,6 +96,7 @@ def test_the_judge_is_in_the_price_and_named_before_anybody_is_asked(
     assert endpoint.requests == []
 
 
+@pytest.mark.slow
 def test_what_the_judge_says_is_what_is_right(
     farthing: Farthing, endpoint: Endpoint, log: Path
 ) -> None:
@@ -120,6 +121,7 @@ def test_what_the_judge_says_is_what_is_right(
     assert "judge calls large's second answers the same on 2 of 2" in again.err
 
 
+@pytest.mark.slow
 def test_the_cap_holds_the_judge_too(farthing: Farthing, endpoint: Endpoint, log: Path) -> None:
     judge = ("--judge", f"{endpoint.url}#judge", "--yes")
     dear = ("--price", "judge=100,100")

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,6 +175,7 @@ def test_what_is_proved_at_several_losses_is_drawn_as_stairs() -> None:
     assert "nothing proved" in page
 
 
+@pytest.mark.slow
 def test_what_more_questions_would_prove_is_about_the_next_proof() -> None:
     asked = Agreement("large", "0.02", "0.2")
     dataset = Dataset("made up", ungraded(pool(700)))
@@ -187,3 +190,22 @@ def test_what_more_questions_would_prove_is_about_the_next_proof() -> None:
 
     needed = [int(said(Fraction(1, part)).split()[1].replace(",", "")) for part in (100, 400)]
     assert needed == sorted(set(needed)), "the next proof has less of delta, and needs more"
+
+
+@pytest.mark.slow
+def test_all_lines_share_what_this_proof_spends() -> None:
+    asked, dataset = Agreement("large", "0.1", "0.2"), Dataset("made up", ungraded(pool(400)))
+    levels = [Fraction(1, 20), Fraction(1, 10), Fraction(1, 5)]
+    table = at_losses(dataset, asked, levels, look=(2, Fraction(1, 4), Fraction(1, 9)))
+    certificates = [line.found.bundle.certificate for line in table.lines]
+    found = [getattr(one.promise, "delta", None) for one in certificates if one is not None]
+    assert found == [Fraction(1, 5) / 4 / 3] * 3
+    assert (table.delta, table.look) == (Fraction(1, 20), 2)
+    best = table.at(Fraction(1, 5))
+    assert best.saved == max(line.saved for line in table.lines)
+
+
+def test_a_line_that_saves_more_at_less_loss_is_the_better_one() -> None:
+    lines: Any = (SimpleNamespace(loss=0.01, saved=0.3), SimpleNamespace(loss=0.05, saved=0.1))
+    table = losses.LossTable(lines, Fraction(1, 10), 1)
+    assert table.at(Fraction(1, 10)) is lines[0]

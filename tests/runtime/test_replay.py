@@ -271,3 +271,14 @@ def test_a_job_replays_a_log(log: RequestLog, endpoint: Endpoint, tmp_path: Path
         "large",
         "nano",
     }
+
+
+def test_the_cap_holds_where_the_reference_is_asked_again(
+    log: RequestLog, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    trying = replay(log, endpoint.url, "nano", n=20)
+    run(trying, tmp_path / "a.db")
+    asked = len(endpoint.requests)
+    balance = ask_again(trying.replay.again(0.5), tmp_path / "a.db", 1)
+    assert len(endpoint.requests) == asked
+    assert balance.cap_nano == 1

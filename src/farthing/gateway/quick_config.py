@@ -50,7 +50,10 @@ def why_not(tried: Tried, bundle: Bundle) -> str | None:
     """Say why a gateway cannot serve a bundle as it was proved; None where it can."""
     lacks = [role for role in (*pool_of(bundle), tried.reference) if role not in tried.models]
     if lacks:
-        return f"nobody said how {lacks[0]} is reached (--reference PROVIDER/MODEL)"
+        return (
+            f"nobody said how {lacks[0]} is reached; the same command with --reference "
+            "PROVIDER/MODEL, or URL#MODEL, says it, and pays for nothing twice"
+        )
     return unlike(tried)
 
 

@@ -172,8 +172,8 @@ def prepare(log: RequestLog, file: str, wanted: Wanted, prices: Mapping[str, Pri
         again = ModelsConfig({}, {}, PriceTable(prices))
         notes.append(
             f"{reference} is not asked again, so how often it agrees with itself stays unknown, "
-            f"and no gateway can be set up ({problem}); --reference PROVIDER/MODEL says how it is "
-            "reached"
+            f"and no gateway can be set up ({problem}); --reference PROVIDER/MODEL, or URL#MODEL, "
+            "says how it is reached"
         )
     called = next(iter(again.sections), reference)
     if called in asked.sections:
