@@ -31,11 +31,11 @@ def test_lines_that_differ_in_numbers_alone_are_one_and_a_sum() -> None:
     except ValueError:
         log.exception("it\nbroke")
     assert written.getvalue() == "port 0 is away\nanother\nit broke: ValueError\n"
-    until(lambda: "99 more in 0.2 s like: port 0 is away\n" in written.getvalue())
+    until(lambda: "99 more in 0.2 s, the last of them: port 99 is away\n" in written.getvalue())
     log.warning("port 7 is away")
-    assert written.getvalue().endswith("like: port 0 is away\nport 7 is away\n")
+    assert written.getvalue().endswith("port 99 is away\nport 7 is away\n")
     assert "another\n" in written.getvalue()
-    assert "more in 0.2 s like: another" not in written.getvalue()
+    assert "more in 0.2 s, the last of them: another" not in written.getvalue()
 
 
 def configured(folder: str) -> str:

@@ -25,18 +25,22 @@ class SummedLines(logging.StreamHandler):  # type: ignore[type-arg] # generic in
         self._window_s = window_s
         self._again: dict[str, int] = {}
         """A kind of line to how often it came again in its window."""
+        self._last: dict[str, str] = {}
+        """The last of these."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line, or count it."""
-        kind = f"{record.levelno} {_NUMBERS.sub('#', self.format(record))}"
+        said = self.format(record)
+        kind = _NUMBERS.sub("#", said)
         if kind in self._again:
             self._again[kind] += 1
+            self._last[kind] = said
             return
         super().emit(record)
         if len(self._again) == MOST_KINDS:
             return
         self._again[kind] = 0
-        ends = threading.Timer(self._window_s, self._sum, (kind, record))
+        ends = threading.Timer(self._window_s, self._sum, (kind,))
         ends.daemon = True
         ends.start()
 
@@ -46,12 +50,12 @@ class SummedLines(logging.StreamHandler):  # type: ignore[type-arg] # generic in
         error = record.exc_info[1] if record.exc_info else None
         return said if error is None else f"{said}: {type(error).__name__}"
 
-    def _sum(self, kind: str, record: logging.LogRecord) -> None:
+    def _sum(self, kind: str) -> None:
         self.acquire()
         try:
-            again = self._again.pop(kind, 0)
-            if again:
-                text = f"{again:,} more in {self._window_s:g} s like: {self.format(record)}"
+            if again := self._again.pop(kind):
+                last = self._last.pop(kind)
+                text = f"{again:,} more in {self._window_s:g} s, the last of them: {last}"
                 self.stream.write(text + self.terminator)
                 self.flush()
         finally:
