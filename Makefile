@@ -15,6 +15,8 @@ TESTING := $(BIN)/pytest -q -n auto
 HEART := $(addprefix tests/,budgets promises storage traces test_bundle.py test_house.py)
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
+# Workers are killed, caps are stormed, models fail, writers wait for each other.
+SOAKED := $(addprefix tests/,gateway/test_crash.py gateway/test_upstream_faults.py storage/test_database_postgres.py)
 # Compiled tests are kept, whatever the shell says: to compile them anew takes each process ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
@@ -23,7 +25,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test check check-extras docs bench figures lock audit setup clean
+.PHONY: help demo quick test check check-extras soak docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +56,9 @@ check: setup ## formatting, lint, types, import contract, docs and their site, s
 # Nothing is fetched while tests run: models are made on the spot, or come inside a package.
 check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and others, in an environment of their own
 	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m extras tests
+
+soak: setup ## the gateway under kills, deadlocks and faults, 20 times as long as in make check, on SQLite and PostgreSQL (an hour)
+	FARTHING_SOAK=20 $(BIN)/pytest -q -n 0 -m "slow or not slow" $(SOAKED)
 
 docs: setup ## show docs/ with the API pages as a site, on this machine
 	$(BIN)/mkdocs serve

@@ -26,13 +26,11 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests/gateway"), str(ROOT / "tests/models")]
 
 from chat_server import Endpoint  # noqa: E402
-from crashing import against_a_cap, under_kills  # noqa: E402
+from crashing import against_a_cap, starts, under_kills  # noqa: E402
 from gateway_running import models, serve_section  # noqa: E402
 from serving import memory_mib, request, serving  # noqa: E402
 
 PARTS = ("cap", "kills", "start", "starts", "soak")
-SETTLED_S = 4.0
-"""Seconds after the first answer in which the other workers start too."""
 
 
 def main() -> None:
@@ -60,7 +58,7 @@ def main() -> None:
                 case "start":
                     start(folder, where)
                 case "starts":
-                    starts(folder, where, given.starts, given.workers)
+                    begin(folder, where, given.starts, given.workers)
                 case "soak":
                     soak(folder, where, given.soak)
             print(f"{part}: {time.perf_counter() - began:.0f} s", flush=True)
@@ -119,21 +117,11 @@ def start(folder: Path, where: str) -> None:
             print(f"{used:.2f} s of one core, {memory:.0f} MiB")
 
 
-def starts(folder: Path, where: str, number: int, workers: int) -> None:
-    text = serve_section(database=where, workers=workers, keys=True) + models("http://127.0.0.1:9")
-    started = 0
-    for at in range(1, number + 1):
-        (folder / "serve.log").unlink(missing_ok=True)
-        try:
-            with serving(folder, text, "--record") as running:
-                time.sleep(SETTLED_S)
-            said = running.said()
-            fine = running.popen.returncode == 0
-        except AssertionError as error:
-            fine, said = False, str(error)
-        problems = [line for line in said.splitlines() if "could not" in line or "Error" in line]
-        started += fine and not problems
-        print(f"started: {started} of {at}", *problems, sep="\n", flush=True)
+def begin(folder: Path, where: str, number: int, workers: int) -> None:
+    fine = 0
+    for at, problems in enumerate(starts(folder, where, number=number, workers=workers), start=1):
+        fine += not problems
+        print(f"started: {fine} of {at}", *problems, sep="\n", flush=True)
 
 
 def seconds_of(pid: int) -> float:

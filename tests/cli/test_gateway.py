@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from made_traffic import NOW, call, passed
 
+from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.traffic import open_traffic
 from farthing.storage.keys import KeyRecord, open_keys
 from farthing.traces.store import Store
@@ -216,6 +218,33 @@ def test_export_says_why_nothing_fits(farthing: Farthing, refused: Refused) -> N
     assert "unknown policy 'suport'; did you mean 'support'?" in line
     shown = farthing("traffic", "show", "--database", "farthing.db").out
     assert said in " ".join(shown.split())
+
+
+def test_what_failed_is_listed_and_found(farthing: Farthing, refused: Refused) -> None:
+    tries = ({"model": "large", "cost_usd": 0.002, "latency_s": 1.5, "error": "malformed"},)
+    late = FailedRequest(
+        "a1", NOW, "0a1b2c3d", "large", 502, "upstream_malformed", "nobody", tries, 2_000_000, 1.5
+    )
+    poor = replace(late, id="b2", status=402, code="budget_exceeded", tries=(), cost_nano=0)
+
+    async def go() -> None:
+        traffic = await open_traffic("farthing.db", None, keep_prompts=True)
+        traffic.failed(late)
+        traffic.failed(poor)
+        await traffic.aclose()
+
+    asyncio.run(go())
+    failures = ("traffic", "failures", "--database", "farthing.db")
+    shown = " ".join(farthing(*failures).out.split())
+    for said in ("a1", "b2", "502", "(malformed)", "$0.002"):
+        assert said in shown
+    (one,) = json.loads(farthing(*failures, "--id", "a1", "--json").out)
+    assert (one["status"], one["cost_nano"], one["tries"]) == (502, 2_000_000, [dict(tries[0])])
+    assert [r["id"] for r in json.loads(farthing(*failures, "--status", "402", "--json").out)] == [
+        "b2"
+    ]
+    assert "no such request failed" in farthing(*failures, "--since", "2099-01-01").err
+    assert "there is no such database" in refused("traffic", "failures", "--database", "no.db")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ usd = {usd!r}
 """
 CONTENT = "a question of a length"
 FITS = 50
+SETTLED_S = 4.0
+"""Seconds after the first answer in which the other workers start too."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,19 @@ def against_a_cap(
                 spent = balance.settled.nano
                 found.append(Round(statuses[200], statuses[402], rest, spent, cap, calls))
     return found
+
+
+def starts(folder: Path, database: str, *, number: int, workers: int) -> Iterator[list[str]]:
+    """Start workers that record on one database, again and again; yield what each start said."""
+    text = serve_section(database=database, workers=workers, keys=True) + models("http://127.0.0.1")
+    for _ in range(number):
+        (folder / "serve.log").unlink(missing_ok=True)
+        with serving(folder, text, "--record") as running:
+            time.sleep(SETTLED_S)
+        problems = [
+            one for one in running.said().splitlines() if "could not" in one or "rror" in one
+        ]
+        yield [*problems, *([] if running.popen.returncode == 0 else ["it failed"])]
 
 
 @dataclass

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from crashing import FITS, Killed, against_a_cap, under_kills
+from crashing import FITS, Killed, against_a_cap, starts, under_kills
+from soaking import TIMES
 
 pytestmark = pytest.mark.slow
 
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.slow
 def test_a_crowd_never_exceeds_a_cap_and_all_that_fits_is_answered(
     tmp_path: Path, where: str
 ) -> None:
-    found = against_a_cap(tmp_path, where, rounds=2, requests=200, workers=2)
+    found = against_a_cap(tmp_path, where, rounds=2 * TIMES, requests=200, workers=2)
     for one in found:
         assert one.spent_nano <= one.cap_nano
         assert (one.answered, one.refused, one.others) == (FITS, 150, 0)
@@ -19,10 +20,15 @@ def test_a_crowd_never_exceeds_a_cap_and_all_that_fits_is_answered(
 
 
 def test_killed_workers_leave_a_ledger_that_is_right(tmp_path: Path, where: str) -> None:
-    found = under_kills(tmp_path, where, kills=5, requests=60, workers=2, at_once=8)
-    assert found.kills == 5
-    assert found.answered == 60
+    kills, requests = 5 * TIMES, 60 * TIMES
+    found = under_kills(tmp_path, where, kills=kills, requests=requests, workers=2, at_once=8)
+    assert found.kills == kills
+    assert found.answered == requests
     right(found)
+
+
+def test_workers_that_record_start_on_one_database(tmp_path: Path, where: str) -> None:
+    assert list(starts(tmp_path, where, number=2 * TIMES, workers=4)) == [[]] * 2 * TIMES
 
 
 def right(found: Killed) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import asyncpg
 import pytest
+from soaking import TIMES
 
 from farthing.errors import StoreError
 from farthing.gateway.admin import certificate_figures, requests_read
@@ -209,7 +210,7 @@ def test_workers_that_start_at_once_clean_while_others_make_tables(schema: str) 
         await watch.aclose()
 
     async def run() -> None:
-        for _ in range(3):
+        for _ in range(3 * TIMES):
             await asyncio.gather(*(worker() for _ in range(8)))
 
     asyncio.run(run())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from farthing.gateway.recording.export import Pool
+    from farthing.gateway.recording.failures import FailedRequest
     from farthing.gateway.recording.record import RequestRecord
     from farthing.gateway.recording.traffic_summary import TrafficSummary
 
@@ -107,6 +108,46 @@ def export(
         remark(f"note: {said}")
 
 
+@app.command()
+@takes_options
+def failures(
+    where: GatewayDatabase,
+    *,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option(metavar="ID", help="The one that its reply's header names.")
+    ] = None,
+    status: Annotated[int | None, typer.Option(metavar="N", help="Only of this status.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="ID", help="Only of this key.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those that asked for this model.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only those that came then or later (UTC).")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Only where message, code or a try has it.")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="The newest.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List requests that were refused or failed: why, who was tried, and what that cost.
+
+    Example: farthing traffic failures --database farthing.db --status 402
+    """
+    from msgspec import to_builtins
+
+    from farthing.gateway.recording.failures import FailureFilter, find_in
+
+    of = FailureFilter(id, status, key, model, date_of(since), text, most)
+    found = asyncio.run(find_in(where.path, of))
+    if as_json:
+        show_json(to_builtins(found))
+    elif not found:
+        remark("no such request failed")
+    else:
+        show(_failures(found))
+
+
 _OTHER = {
     "effort": "an effort or a budget of thought of its own",
     "not text": "tools, images, several choices or a format",
@@ -169,6 +210,24 @@ def _table(found: "TrafficSummary") -> Table:
         lines.append([name, f"{line.requests:,}", *map(dollars, money)])
     headings = ("Asked for", "Requests", "Spent", "In background", "Saved")
     return Table.of(headings, lines, layout=("prose",))
+
+
+def _failures(found: "Sequence[FailedRequest]") -> Table:
+    from farthing.money import dollars
+
+    headings = ["Came (UTC)", "Id", "Asked for", "Why", "Tries", "Cost"]
+    lines = [
+        (
+            f"{one.at:%Y-%m-%d %H:%M:%S}",
+            one.id,
+            one.model or "",
+            f"{one.status} {one.code}: {one.said}",
+            ", ".join(f"{of['model']} ({of['error'] or 'answered'})" for of in one.tries),
+            dollars(one.cost_nano),
+        )
+        for one in found
+    ]
+    return Table.of(headings, lines, layout=("text", "text", "text", "prose", "text"))
 
 
 def _sentence(found: "TrafficSummary") -> str:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -91,9 +92,9 @@ def application(
 
 async def chat(request: Request) -> Response:
     """Answer a chat completion."""
-    gateway = gateway_of(request)
-    key = await admitted(request, "call")
-    return await create_chat_completion(gateway, request, key)
+    return await create_chat_completion(
+        gateway_of(request), request, partial(admitted, request, "call")
+    )
 
 
 async def feedback(request: Request) -> Response:

@@ -6,7 +6,7 @@ idempotency key is neither run nor paid again.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from farthing.errors import FarthingError, ModelTimeoutError
 from farthing.gateway.app_state import GatewayState
-from farthing.gateway.charging import ChargeAttempt, DeferredSettlements
+from farthing.gateway.charging import DeferredSettlements
 from farthing.gateway.chat import Chat
 from farthing.gateway.chat_request import ChatRequest, CompletionContext, read_chat
 from farthing.gateway.completions import Receipt, replayed
@@ -35,6 +35,7 @@ from farthing.gateway.errors import (
     too_late,
     too_slow,
 )
+from farthing.gateway.refused_requests import RequestUnderWay
 from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.base import Different, Done, UnderWay
 
@@ -45,20 +46,32 @@ JSON, EVENTS = "application/json", "text/event-stream"
 
 
 async def create_chat_completion(
-    gateway: GatewayState, http: Request, key: KeyRecord | None
+    gateway: GatewayState, http: Request, admit: Callable[[], Awaitable[KeyRecord | None]]
 ) -> Response:
-    """Answer a posted chat completion."""
-    body = await read_body(http, gateway.config.serve)
-    request = read_chat(body, http.headers)
-    most = gateway.config.serve.deadline_s
-    deadline = Deadline.within(min(most, request.options.deadline_s or most))
-    posted = _CompletionHandler(gateway, request, key, uuid4().hex, deadline)
-    once = http.headers.get("idempotency-key")
-    if once is None:
-        return await posted.answer(http)
-    # Only its digest is kept: it may be of any length, and a client may put anything into it.
-    known = hashlib.sha256(once.encode(errors="replace")).hexdigest()
-    return await posted.answer_once(http, f"{key.id if key else ''}:{known}", body)
+    """Answer a posted chat completion.
+
+    Args:
+        gateway: what answers it.
+        http: the request.
+        admit: returns its key, or raises where it may not ask.
+    """
+    recorder = gateway.chat.recorder
+    traffic = None if recorder is None else recorder.traffic
+    asked = RequestUnderWay(uuid4().hex, traffic, gateway.chat.models)
+    with asked.noting():
+        asked.key = key = await admit()
+        asked.admitted = True
+        body = await read_body(http, gateway.config.serve)
+        asked.request = request = read_chat(body, http.headers)
+        most = gateway.config.serve.deadline_s
+        asked.deadline = Deadline.within(min(most, request.options.deadline_s or most))
+        posted = _CompletionHandler(gateway, request, key, asked)
+        once = http.headers.get("idempotency-key")
+        if once is None:
+            return await posted.answer(http)
+        # Only its digest is kept: it may be of any length, and a client may put anything into it.
+        known = hashlib.sha256(once.encode(errors="replace")).hexdigest()
+        return await posted.answer_once(http, f"{key.id if key else ''}:{known}", body)
 
 
 @dataclass
@@ -68,12 +81,16 @@ class _CompletionHandler:
     gateway: GatewayState
     request: ChatRequest
     key: KeyRecord | None
-    trace: str
-    deadline: Deadline
+    asked: RequestUnderWay
     claimed: str | None = None
     """The idempotency key that it runs under."""
     waiting: DeferredSettlements | None = None
     """What is settled once the reply is kept."""
+
+    @property
+    def deadline(self) -> Deadline:
+        """When it must have ended."""
+        return self.asked.deadline
 
     @property
     def chat(self) -> Chat:
@@ -101,13 +118,15 @@ class _CompletionHandler:
         """Answer; of a stream the first piece is known when this returns."""
         self.gateway.metrics.begin()
         pieces = None
-        asked = CompletionContext(self.request, self.key, self.trace, self.deadline)
+        asked = CompletionContext(
+            self.request, self.key, self.asked.trace, self.deadline, self.asked.tries
+        )
         try:
             async with asyncio.timeout(self.deadline.left_s):
                 if self.request.stream:
                     pieces = self.chat.pieces(asked, self.waiting)
                     first = await cancel_on_disconnect(http, anext(pieces))
-                    return _EventStream(self, pieces, first, asked.tries)
+                    return _EventStream(self, pieces, first)
                 whole = await cancel_on_disconnect(http, self.chat.whole(asked, self.waiting))
         except BaseException as error:
             if pieces is not None:  # its first piece may have come as the time ran out
@@ -149,8 +168,7 @@ class _CompletionHandler:
 
     def _label(self) -> str:
         """A client's own words are no label: there would be as many as it likes."""
-        known = self.request.model in self.chat.models
-        return self.request.model if known else "unknown"
+        return self.asked.model or "unknown"
 
 
 class _EventStream(Response):
@@ -163,11 +181,11 @@ class _EventStream(Response):
         posted: _CompletionHandler,
         pieces: AsyncGenerator[bytes | Receipt],
         first: bytes | Receipt,
-        tries: Sequence[ChargeAttempt],
     ) -> None:
         super().__init__(None, 200, {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self.headers["X-Farthing-Trace"] = posted.trace
+        self.headers["X-Farthing-Trace"] = posted.asked.trace
+        tries = posted.asked.tries
         if isinstance(first, Receipt):
             self.headers.update(first.headers())
         elif tries[-1].max_tokens is not None:
@@ -235,6 +253,7 @@ class _EventStream(Response):
             await self._write(send, b"data: " + piece + b"\n\n")
 
     async def _failed(self, send: Send, why: ApiError) -> int:
+        self._posted.asked.failed(why)
         await self._write(send, b"data: " + msgspec.json.encode(why.body()) + b"\n\n")
         return why.status
 

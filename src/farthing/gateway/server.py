@@ -2,13 +2,14 @@
 
 import asyncio
 import math
+import multiprocessing
 import os
 import signal
 import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ServeConfig, overridden, read_config
 from farthing.gateway.config_warnings import of_keys
+from farthing.gateway.repeated_lines import summed_lines
 from farthing.models.chat_serving import bind, shown
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 FILE, RECORD = "FARTHING_SERVE_CONFIG", "FARTHING_SERVE_RECORD"
 WATCH, WORKERS = "FARTHING_SERVE_WATCH", "FARTHING_SERVE_WORKERS"
 """Environment variables that tell a worker what to serve, as one of how many."""
+_LASTING = ExitStack()
+"""What lasts as long as a worker's process."""
 SILENT_S = 30
 """A worker that says nothing for so many seconds is started again; a busy machine starts slowly."""
 
@@ -67,13 +71,13 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
     os.environ[FILE] = str(Path(config.file).absolute())
     os.environ[RECORD], os.environ[WATCH] = str(int(record)), str(int(watch))
     os.environ[WORKERS] = str(section.workers)
-    with _shared_metrics(section.workers):
+    with _shared_metrics(section.workers), summed_lines():
         settings = ConnectionConfig(
             "farthing.gateway.server:worker",
             client_timeout_s=section.client_timeout_s,
             factory=True,
             workers=section.workers,
-            log_level="warning",
+            log_config=None,
             access_log=False,
             timeout_graceful_shutdown=math.ceil(section.drain_s),
             timeout_worker_healthcheck=SILENT_S,
@@ -117,6 +121,8 @@ def worker() -> "Starlette":
     """Return the application of one worker, as the environment says what to serve."""
     from farthing.gateway.app import application  # noqa: PLC0415 - an extra
 
+    if multiprocessing.parent_process() is not None:
+        _LASTING.enter_context(summed_lines())
     record, watch = os.environ[RECORD] == "1", os.environ[WATCH] == "1"
     read = read_config(Path(os.environ[FILE]), record=record)
     return application(overridden(read, workers=int(os.environ[WORKERS])), watch=watch)

@@ -18,6 +18,9 @@ MOST_STARTS = 4
 FIRST_PAUSE_S = 1.0
 """Seconds before the second start; twice as many before each further one."""
 LONGEST_PAUSE_S = 30.0
+"""Of one that cannot be started."""
+SHORT_PAUSE_S = 2.0
+"""The longest pause of one that served and died: what killed it may never come again."""
 STEADY_S = 30.0
 """A worker that served for so many seconds is started again at once."""
 ANSWER_S = 0.5
@@ -109,7 +112,8 @@ class Workers(Multiprocess):
         if self.none_left:
             self.should_exit.set()
             return
-        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (starts.failed - 1))
+        longest_s = LONGEST_PAUSE_S if starts.ready_at is None else SHORT_PAUSE_S
+        pause_s = min(longest_s, FIRST_PAUSE_S * 2 ** (starts.failed - 1))
         starts.again_at = time.monotonic() + pause_s
         LOG.warning(
             "worker %d of %d %s, %d in a row: it is started again in %g s, and the others go on",

@@ -16,7 +16,8 @@ from uuid import uuid4
 
 from farthing.errors import StoreError
 from farthing.gateway.monitoring import event_writer, tables
-from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.gateway.recording import failures, traffic_rows, traffic_sums
+from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.redaction import Redact, load_redaction
 from farthing.gateway.recording.text_retention import TextRetention
@@ -60,6 +61,9 @@ class _Later:
     """Statements of the same transaction."""
 
 
+_Record = RequestRecord | FailedRequest | _Later
+
+
 class Traffic:
     """Keeps what passed; other processes may do so at the same time."""
 
@@ -76,7 +80,7 @@ class Traffic:
         self.worker = uuid4().hex
         """Who writes: what it draws for an audit is its own to ask first."""
         self._most = waiting
-        self._waiting: deque[RequestRecord | _Later] = deque()
+        self._waiting: deque[_Record] = deque()
         self._lost: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
         self._outside: Counter[tuple[str, str]] = Counter()
@@ -99,6 +103,10 @@ class Traffic:
     def put(self, passed: RequestRecord) -> None:
         """Keep what passed, without waiting; from the event loop's thread."""
         self._offer(passed)
+
+    def failed(self, request: FailedRequest) -> None:
+        """Keep that a request was refused or failed, without waiting."""
+        self._offer(request)
 
     def outside(self, policy: str, reason: str) -> None:
         """Count a request that is outside a policy's task; written with what passes next."""
@@ -151,7 +159,9 @@ class Traffic:
             place = rows[-1][1], rows[-1][0]
 
     async def delete_before(self, at: datetime) -> int:
-        """Delete what passed before a moment; return how many requests that was."""
+        """Delete what passed or failed before a moment; return how many requests were answered."""
+        while await self._database.write(Step(failures.DELETE, [(microseconds(at),)])):
+            pass
         deleted = 0
         while some := await self._database.write(Step(DELETE, [(microseconds(at),)])):
             deleted += some
@@ -170,7 +180,7 @@ class Traffic:
         finally:
             await self._database.aclose()
 
-    def _offer(self, record: RequestRecord | _Later) -> None:
+    def _offer(self, record: _Record) -> None:
         if self._closed or len(self._waiting) >= self._most:
             self._lost[DROPPED] += 1
             return
@@ -191,7 +201,7 @@ class Traffic:
                     self._finished += len(batch)
                     self._changed.notify_all()
 
-    async def _write(self, batch: Sequence[RequestRecord | _Later]) -> None:
+    async def _write(self, batch: Sequence[_Record]) -> None:
         """Write a batch, or count it as lost; never raise, or nothing more would be written."""
         try:
             await self._try(*await asyncio.to_thread(self._steps, batch))
@@ -219,7 +229,7 @@ class Traffic:
         self._told.update(lost)
         self._outside -= outside
 
-    def _steps(self, batch: Sequence[RequestRecord | _Later]) -> tuple[list[Step], Counter[str]]:
+    def _steps(self, batch: Sequence[_Record]) -> tuple[list[Step], Counter[str]]:
         """Return what writes a batch, and what was lost; in a thread, as hooks may be slow."""
         inserts: list[Row] = []
         updates: list[Row] = []
@@ -227,9 +237,13 @@ class Traffic:
         proxy: list[tuple[RequestRecord, RequestRecord]] = []
         also: list[Step] = []
         added: list[tuple[str, Sequence[Call]]] = []
+        refused: list[Row] = []
         lost: Counter[str] = Counter()
         for record in batch:
             try:
+                if isinstance(record, FailedRequest):
+                    refused.append(failures.row(failures.kept(record, self._keeping)))
+                    continue
                 if isinstance(record, RequestRecord):
                     passed, failed = self._keeping.passed(record)
                     inserts.append(row(passed))
@@ -244,7 +258,8 @@ class Traffic:
             except Exception as problem:  # noqa: BLE001 - one bad record takes no other with it
                 lost[DROPPED] += 1
                 _log.warning("a record of traffic was lost: %s", type(problem).__name__)
-        written = [Step(sql, rows) for sql, rows in ((INSERT, inserts), (ATTACH, updates)) if rows]
+        kinds = ((INSERT, inserts), (ATTACH, updates), (failures.INSERT, refused))
+        written = [Step(sql, rows) for sql, rows in kinds if rows]
         sums_before, sums_after = traffic_sums.before(counted), traffic_sums.after(added)
         noted = event_writer.before(proxy, self.worker)
         return [*sums_before, *noted, *written, *sums_after, *also], +lost
@@ -270,7 +285,7 @@ async def open_traffic(
             replies are: what was asked, what it cost and how long it took remain.
         create: whether an SQLite file that does not exist is made, and tables that lack.
     """
-    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
+    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *failures.SCHEMA, *tables.SCHEMA)
     return Traffic(
         await open_database(where, schema, create=create), TextRetention(redact, keep_prompts)
     )
