@@ -108,6 +108,20 @@ def test_efforts_are_bought_as_roles(farthing: Farthing, endpoint: Endpoint, job
     assert len(endpoint.requests) == asked + 9
 
 
+def test_a_pool_has_a_limit_of_its_own(
+    farthing: Farthing, refused: Refused, endpoint: Endpoint, job: Path
+) -> None:
+    job.write_text(f"max_tokens = 20\n{job.read_text()}")
+    assert farthing("collect", job, "--store", "a.db", "--max-cost", "9").code == 0
+    assert {
+        one.get("max_tokens", one.get("max_completion_tokens")) for one in endpoint.requests
+    } == {20}
+    agents = "agents.base.model = 'o4'\nagents.guide.model = 'small'"
+    job.write_text(job.read_text().replace('pool = ["o4", "small"]', agents))
+    said = refused("collect", job, "--store", "a.db", "--max-cost", "9")
+    assert "max_tokens: is of a pool alone" in said
+
+
 @pytest.mark.parametrize(
     ("efforts", "says"),
     [

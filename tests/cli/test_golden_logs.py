@@ -230,6 +230,7 @@ def test_a_row_of_langfuse(imported: Import, form: str) -> None:
         output_tokens=9,
         latency_s=2.25,
         cost_usd=0.00013,
+        extra={"reasoning_tokens": 2},
     )
     assert imported(f"o.{form}", [OBSERVATION], "--score", "helpfulness") == becomes(call)
 

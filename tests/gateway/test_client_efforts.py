@@ -5,7 +5,8 @@ import json
 from typing import Any
 
 import pytest
-from chat_server import Endpoint
+from aiohttp import web
+from chat_server import Endpoint, completion
 
 from farthing.gateway.chat_request import ChatRequest, read_chat
 from farthing.gateway.http_upstream import WINDOW
@@ -13,7 +14,10 @@ from farthing.gateway.stream_bounds import is_silent
 from farthing.gateway.task_match import TaskTemplate
 from farthing.gateway.upstream import open_upstreams
 from farthing.gateway.upstream_base import Bound
+from farthing.models.base import Completion, Message, Prompt
 from farthing.models.config import models_from
+from farthing.runtime.journal import Attempt
+from farthing.runtime.meter import CallBudget, Meter, MeteredClient, QuestionBudget
 
 HELLO = [{"role": "user", "content": "2 + 2?"}]
 
@@ -93,3 +97,30 @@ def test_thoughts_that_nobody_sees_are_not_bounded_by_the_text() -> None:
     assert is_silent({"chat_template_kwargs": {"thinking": True}})
     assert is_silent({"extra_body": {"google": {"thinking_config": {"thinking_level": "low"}}}})
     assert not is_silent({"thinking_budget_tokens": 0, "temperature": 1})
+
+
+def test_a_policys_call_is_charged_for_all_of_its_thoughts(endpoint: Endpoint) -> None:
+    """A reply counts as no more than its call can take, and that holds the thoughts."""
+
+    def thinks(body: dict[str, Any]) -> web.Response:
+        said = completion(body, "4")
+        said["usage"] = {"prompt_tokens": 9, "completion_tokens": 5_000, "total_tokens": 5_009}
+        return web.json_response(said)
+
+    async def run() -> Completion:
+        own = {"provider": "openai-compatible", "model": "m", "url": endpoint.url}
+        prices = {"m": {"input_per_million": 1, "output_per_million": 2}}
+        section = own | {"reasoning_effort": "high", "thinking_budget": 6_000}
+        model = models_from({"models": {"base": section}, "prices": prices}, "f.toml").open()[
+            "base"
+        ]
+        budget = CallBudget(QuestionBudget.of(10**9), "base")
+        client = MeteredClient(Meter(disputes=True), Attempt("q", 1, "base"), budget)
+        try:
+            return await client.ask(model, Prompt((Message("user", "2 + 2?"),), max_tokens=100))
+        finally:
+            await model.aclose()
+
+    endpoint.reply = thinks
+    done = asyncio.run(run())
+    assert (done.usage.output_tokens, done.cost_nano) == (5_000, 9 * 1_000 + 5_000 * 2_000)

@@ -6,15 +6,17 @@ PyTorch never loads where requests are decided: whoever decides asks this server
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from farthing.errors import ContextTooLongError, InputError, ModelError
-from farthing.models.base import MAX_TOKENS, Completion
+from farthing.errors import BadRequestError, ContextTooLongError, InputError, ModelError
+from farthing.models.base import MAX_TOKENS, Completion, Message, Prompt, Usage
 from farthing.models.chat_serving import PromptRequest, chunks, problem, read_request, reply, shown
 from farthing.models.local import LocalModel
+from farthing.models.thinking import NONE
 
 LARGEST_BODY = 4 * 2**20
 """Bytes of a request, at most."""
@@ -86,12 +88,58 @@ class _Served:
     async def _complete(self, model: LocalModel, request: PromptRequest) -> Sequence[Completion]:
         context = model.context or 2 * MAX_TOKENS
         prompts = request.prompts(max(1, min(MAX_TOKENS, context // 2)))
-        return await asyncio.gather(*map(model.complete, prompts))
+        budget = _budget(request.effort)
+        return await asyncio.gather(*(_thought(model, one, budget) for one in prompts))
 
     def _unknown(self, name: str) -> web.Response:
         known = ", ".join(self._models)
         said = f"there is no model '{name}' here, but: {known}"
         return _refusal(404, said, "model_not_found")
+
+
+def _budget(effort: str | None) -> int | None:
+    """Return the most tokens of thought that a request wants; None: as many as the model likes."""
+    if effort is None or effort == "on":
+        return None
+    if effort == NONE:
+        return 0
+    if not effort.isdecimal():
+        raise BadRequestError(f"effort '{effort}' is not supported; give 'thinking_token_budget'")
+    return int(effort)
+
+
+async def _thought(model: LocalModel, prompt: Prompt, budget: int | None) -> Completion:
+    """Answer a prompt with so many tokens of thought at most, and count them.
+
+    A thought that is longer is closed where it is, and the answer goes on from there: budget
+    forcing (Muennighoff et al. 2025, "s1: Simple test-time scaling", section 3).
+    """
+    close = model.closes_thought
+    if close is None or budget is None:
+        done = await model.complete(prompt)
+        thought, closed, _ = done.text.partition(close or "\0")
+        return _with_thoughts(done, model.tokens(thought)) if closed else done
+    begun = None
+    if most := min(budget, prompt.max_tokens - 1):
+        begun = await model.complete(replace(prompt, max_tokens=most, stop=(close,)))
+    text, taken = (begun.text, begun.usage.output_tokens) if begun else ("", 0)
+    said = Message("assistant", text + close)
+    answer = await model.complete(
+        replace(prompt, messages=(*prompt.messages, said), max_tokens=prompt.max_tokens - taken)
+    )
+    read = answer.usage.input_tokens - model.tokens(said.content)
+    whole = replace(
+        answer,
+        text=said.content + answer.text,
+        usage=Usage(read, taken + answer.usage.output_tokens),
+        latency_s=answer.latency_s + (begun.latency_s if begun else 0.0),
+        logprobs=(*(begun.logprobs if begun else ()), *answer.logprobs),
+    )
+    return _with_thoughts(whole, model.tokens(text))
+
+
+def _with_thoughts(done: Completion, tokens: int) -> Completion:
+    return replace(done, usage=replace(done.usage, reasoning_tokens=tokens))
 
 
 @web.middleware

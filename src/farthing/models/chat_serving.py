@@ -22,6 +22,7 @@ from farthing.models.base import (
     Speaker,
     TokenLogprob,
 )
+from farthing.models.thinking import effort_of
 
 MOST_STOPS = 4
 """Stop texts of a request, at most."""
@@ -100,6 +101,8 @@ class PromptRequest:
     """Choices to return."""
     top_logprobs: int | None
     """Alternatives to show for each token; None shows no log-probabilities."""
+    effort: str | None
+    """How long to think, as `effort_of` reads it."""
     stream: bool
     stream_usage: bool
     """A stream ends with what was used."""
@@ -141,6 +144,7 @@ def read_request(body: bytes) -> PromptRequest:
         limited=asked.limit is not None,
         n=asked.n or 1,
         top_logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
+        effort=effort_of(raw),
         stream=bool(asked.stream),
         stream_usage=bool(asked.stream_options and asked.stream_options.include_usage),
     )
@@ -225,14 +229,18 @@ def piece(
     return {"index": at, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
 
 
-def _usage(done: Sequence[Completion]) -> dict[str, int]:
+def _usage(done: Sequence[Completion]) -> dict[str, Any]:
     """A prompt counts once, however many choices it has."""
+    counts = [one.usage.reasoning_tokens for one in done]
+    thoughts = [count for count in counts if count is not None]
+    details = {"completion_tokens_details": {"reasoning_tokens": sum(thoughts)}} if thoughts else {}
     read = done[0].usage.input_tokens
     written = sum(one.usage.output_tokens for one in done)
     return {
         "prompt_tokens": read,
         "completion_tokens": written,
         "total_tokens": read + written,
+        **details,
     }
 
 

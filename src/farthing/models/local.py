@@ -71,6 +71,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
 
+CLOSES = ("</think>", "<answer>")
+"""What ends a thought, in the models that think aloud; the second is that of the embedded ones."""
+
+
 class LocalModel:
     """Generates in a thread of its own; prompts that come meanwhile go together in the next batch.
 
@@ -96,6 +100,9 @@ class LocalModel:
         self._timeout_s = timeout_s
         self._batches: Batching[Prompt, Completion] = Batching(self._answer, batch)
         self._ends = ends_of(network, tokenizer)
+        symbols = tokenizer.get_vocab()
+        self.closes_thought = next((close for close in CLOSES if close in symbols), None)
+        """The text that ends its thoughts; None: it does not think aloud."""
         if isinstance(network, Lfm2Network):
             self._context: int | None = network.context
         else:
@@ -113,8 +120,15 @@ class LocalModel:
         return self._context
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer one prompt; cancelling the task stops its generation at the next token."""
+        """Answer one prompt; cancelling the task stops its generation at the next token.
+
+        Where the assistant spoke last, the completion goes on from there.
+        """
         return await self._batches.ask(prompt)
+
+    def tokens(self, text: str) -> int:
+        """Return how many tokens a text has within a reply."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False))
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
         """Return the most that one call with this prompt can cost, in nano-dollars."""
@@ -200,15 +214,19 @@ class LocalModel:
         return stop
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
+        begun = prompt.messages[-1].content if prompt.messages[-1].role == "assistant" else ""
+        asked = prompt.messages[:-1] if begun and len(prompt.messages) > 1 else prompt.messages
+        messages = [{"role": m.role, "content": m.content} for m in asked]
         if self._tokenizer.chat_template:
             inputs = self._tokenizer.apply_chat_template(
                 messages, add_generation_prompt=True, return_dict=True
             )
         else:
-            lines = [f"{m.role}: {m.content}" for m in prompt.messages]
+            lines = [f"{m.role}: {m.content}" for m in asked]
             inputs = self._tokenizer("\n".join([*lines, "assistant:"]))
         ids: list[int] = inputs["input_ids"]
+        if asked is not prompt.messages:
+            ids = [*ids, *self._tokenizer.encode(begun, add_special_tokens=False)]
         if self._context is not None and len(ids) + prompt.max_tokens > self._context:
             raise ContextTooLongError(
                 f"model '{self._name}': {len(ids)} tokens and {prompt.max_tokens} to come do not "

@@ -30,7 +30,7 @@ import msgspec
 from farthing import plugins
 from farthing.errors import ConfigError, InputError, UnknownNameError
 from farthing.models.adaptive import Gate
-from farthing.models.base import Model, Prompt
+from farthing.models.base import MAX_TOKENS, Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSection, models_from
 from farthing.models.remote import RemoteSettings
 from farthing.models.scripted import ScriptedModel
@@ -78,6 +78,8 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     mode: Literal["dialogue", "independent", "samples", "replay"] = "dialogue"
     agents: dict[str, JobAgent] = {}
     pool: list[str] = []
+    max_tokens: Positive | None = None
+    """Most output tokens of an answer of the pool; None: as an agent has it."""
     reference: str | None = None
     """Of a replay the logged model whose answers count; None: who is paid most."""
     prompts: str | None = None
@@ -204,8 +206,9 @@ class Job:
     def _protocol(self, parts: AgentParts, task: Task) -> Protocol:
         section = self.section
         if section.pool:
+            most = section.max_tokens or MAX_TOKENS
             pool = tuple(
-                BaseAgent(parts.models[name], parts.prompts, role=name) for name in section.pool
+                BaseAgent(parts.models[name], parts.prompts, name, most) for name in section.pool
             )
             return Independent(pool, 1, task)
         alone = section.mode in _ALONE
@@ -320,6 +323,16 @@ def _check(job: Job) -> None:
     if len(set(section.pool)) < len(section.pool):
         raise ConfigError(job.file, "pool", "names a model twice")
     _check_models(job, {*section.pool, *(agent.model for agent in section.agents.values())})
+    _check_limit(job)
+
+
+def _check_limit(job: Job) -> None:
+    section = job.section
+    if section.max_tokens is not None and (section.agents or section.mode == "replay"):
+        problem = (
+            "is of a pool alone; give it in [agents.NAME], and a replay has that of each request"
+        )
+        raise ConfigError(job.file, "max_tokens", problem)
 
 
 def _check_samples(job: Job) -> None:
