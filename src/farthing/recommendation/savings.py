@@ -101,10 +101,8 @@ class SingleModels:
 def paid_most(log: TraceArrays) -> str:
     """Return the model that a log shows as paid for most: a guess at who is paid for today.
 
-    It is the one of most dollars; of equals the one that was asked most often, then the first. Of
-    the cuts of a thought it is the last: the full thought.
-    Where every model was asked every question it is the dearest one. No grade is read, so the guess
-    favours nobody's answers.
+    It is the one of most dollars; of equals the one asked most often, then the first. Of a thought
+    it is the last cut. No grade is read, so the guess favours nobody's answers.
 
     Args:
         log: questions, as recorded; what a model's first answers cost is added up.
