@@ -1,6 +1,7 @@
 """Policies of every method, and questions of every shape to ask them about."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
@@ -23,6 +24,8 @@ from farthing.methods.selective.learner import Buying, Fit, by_votes, confident,
 from farthing.methods.selective.policy import FixedRow, SelectivePolicy
 from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
 from farthing.methods.stopping import StoppingPolicy
+from farthing.methods.thinking.repeats import RepeatsPolicy
+from farthing.methods.thinking.settled import SettledPolicy
 from farthing.process.action_space import SpaceName
 from farthing.process.base import Policy
 from farthing.traces.arrays import PolicyReplies, TraceArrays
@@ -68,6 +71,16 @@ def random_traces(seed: int, horizon: int, roles: tuple[str, ...], n: int = 40) 
             for role in (EXIT, POLICY)
         },
     )
+
+
+def random_thoughts(seed: int) -> TraceArrays:
+    """Any thoughts at all, their cuts in turn."""
+    traces = random_traces(seed, 6, ("thought",))
+    return replace(traces, cuts=True, independent=np.zeros(len(traces), bool))
+
+
+def settled(traces: TraceArrays) -> SettledPolicy:
+    return SettledPolicy(stopping(traces), np.linspace(0.9, 0.1, traces.horizon - 1))
 
 
 def network(traces: TraceArrays) -> NetworkPolicy:
@@ -142,9 +155,16 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
 """A policy for these traces, by the name of a method that makes such, and what is special."""
 
 
+OF_THOUGHTS: Mapping[str, Callable[[TraceArrays], Saveable]] = {
+    "repeats": lambda _: RepeatsPolicy(),
+    "settled": settled,
+}
+"""Of methods that stop a thought, which need its cuts."""
+
+
 def in_rounds_or_calls() -> list[Method]:
-    """Return the methods whose policies recorded questions can be replayed under, but pools'."""
-    return [card for card in cards() if card.replayable and card.space != "pool"]
+    """Return the methods that can be replayed, but those of pools and of thoughts."""
+    return [card for card in cards() if card.replayable and card.space not in {"pool", "cuts"}]
 
 
 @cache

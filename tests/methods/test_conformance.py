@@ -12,12 +12,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import EXAMPLES, EXIT, POLICY, SHAPES, example, in_rounds_or_calls, random_traces
+from examples import (
+    EXAMPLES,
+    EXIT,
+    OF_THOUGHTS,
+    POLICY,
+    SHAPES,
+    example,
+    in_rounds_or_calls,
+    random_thoughts,
+    random_traces,
+)
 from numpy.typing import NDArray
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Saveable, load
 from farthing.methods.baselines.llm_replies import NO_REPLIES, LlmExitPolicy, LlmPolicy
+from farthing.methods.cards import cards
 from farthing.process.base import Policy
 from farthing.process.batch_replay import Priced, followed
 from farthing.process.generator.generate import generate
@@ -34,6 +45,8 @@ def test_every_class_of_policies_has_an_example() -> None:
     by_name = {card.name: card for card in in_rounds_or_calls()}
     examples = {by_name[name.split(",")[0]].policy for name in EXAMPLES}
     assert examples == {card.policy for card in by_name.values()} - {by_name["optimum"].policy}
+    of_cuts = {card.name for card in cards() if card.space == "cuts"}
+    assert of_cuts == OF_THOUGHTS.keys()
     traces = random_traces(0, 4, ("base", "guide"))
     for name, build in EXAMPLES.items():
         assert type(build(traces)) is load(by_name[name.split(",")[0]].policy)
@@ -75,7 +88,8 @@ def trained(name: str) -> Mapping[str, Policy]:
 
 @pytest.fixture(
     params=[(name, shape) for name in EXAMPLES for shape in SHAPES]
-    + [(name, "candidate") for name in TRAINED],
+    + [(name, "candidate") for name in TRAINED]
+    + [(name, "thought") for name in OF_THOUGHTS],
     ids=" - ".join,
 )
 def cases(request: pytest.FixtureRequest) -> list[Case]:
@@ -83,6 +97,8 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
     name, kind = request.param
     if kind == "candidate":
         return [(policy, generated().traces) for policy in trained(name).values()]
+    if kind == "thought":
+        return [(OF_THOUGHTS[name](random_thoughts(0)), random_thoughts(1))]
     return [(example(name, kind), random_traces(1, *SHAPES[kind]))]
 
 

@@ -34,15 +34,16 @@ def test_independent_calls_of_one_role_are_samples(role: str) -> None:
 
 
 def test_what_is_not_independent_or_has_a_partner_is_something_else() -> None:
-    assert shape_of(samples("base", "ab", independent=False)) == "paper"
-    assert shape_of(samples("x", "ab", independent=False)) == "pool"
+    assert shape_of(samples("base", "ab", independent=False)) == "thinking"
+    assert shape_of(samples("x", "ab", independent=False)) == "thinking"
     assert shape_of(samples("x", "a")) == "pool"
     assert shape_of(samples("base", "a", truncated=True)) == "paper"
 
 
 def test_a_missing_sample_or_another_shape_is_refused() -> None:
+    calls = [Call(round=1, role="x", answer="a"), Call(round=2, role="y", answer="a")]
     with pytest.raises(TraceFormatError, match='samples say "independent": true'):
-        assemble([samples("x", "ab", independent=False)])
+        assemble([Trace(id="p", gold=["a"], calls=calls)])
     gap = Trace(
         id="g",
         gold=["a"],

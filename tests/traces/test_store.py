@@ -53,6 +53,7 @@ CALL_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "cost_usd": optional(amount),
     "largest_cost_usd": optional(amount),
     "asked_probability": optional(st.floats(0, 1, exclude_min=True)),
+    "ended": optional(st.booleans()),
     "error": optional(st.builds(CallError, type=st.text(), message=st.text())),
     "f1": optional(share),
     "score": optional(st.floats(allow_nan=False)),
@@ -288,6 +289,7 @@ def test_a_released_migration_never_changes() -> None:
         "0006_systems.sql": "a09a6725467667d4",
         "0007_context.sql": "02f919c375def951",
         "0008_requests.sql": "897c270f4a9d4b01",
+        "0009_thoughts.sql": "4d984e7368f3c526",
     }
 
 
@@ -312,11 +314,11 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     with Store.open(path) as store:
         store.add([trace("q1")], "file")
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 9")
+        connection.execute("PRAGMA user_version = 10")
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 9; this one reads up to 8\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 10; this one reads up to 9\); upgrade"),
         Store.open(path),
     ):
         pass

@@ -10,6 +10,7 @@ from farthing.errors import InputError
 from farthing.money import usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
 from farthing.traces.base import Call, Trace
+from farthing.traces.pool import cascade
 from farthing.traces.records import OF_QUESTION
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def record_of(arrays: TraceArrays, i: int) -> Trace:
 
     Parquet and made-up questions have no texts of answers.
     """
+    if arrays.cuts:
+        arrays, i = cascade(arrays.take(np.array([i]))), 0
     rounds, roles = np.nonzero(arrays.made[i])
     group, split = int(arrays.group[i]), int(arrays.split[i])
     return Trace(
@@ -69,14 +72,21 @@ def frame_of(arrays: TraceArrays, records: Sequence[Trace]) -> "pd.DataFrame":
         raise InputError(
             "a data frame needs pandas, which is not installed: pip install pandas"
         ) from None
-    place = {role: k for k, role in enumerate(arrays.roles)}
     rows = [
-        _row(trace, call) | {"correct": _grade(arrays, i, call.round - 1, place.get(call.role))}
+        _row(trace, call) | {"correct": _grade(arrays, i, *_place(arrays, call))}
         for i, trace in enumerate(records)
         for call in trace.calls
     ]
     frame = pd.DataFrame(rows)
     return frame.dropna(axis="columns", how="all")
+
+
+def _place(arrays: TraceArrays, call: Call) -> tuple[int, int | None]:
+    """Return the round and the role that a call has in arrays."""
+    if arrays.cuts:
+        return 0, call.round - 1
+    found = arrays.roles.index(call.role) if call.role in arrays.roles else None
+    return call.round - 1, found
 
 
 def _grade(arrays: TraceArrays, i: int, t: int, k: int | None) -> bool | None:

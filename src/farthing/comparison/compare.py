@@ -84,7 +84,8 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
     dataset = _graded(dataset, plan)
     preload_workers(plan, dataset)
     found = compare_these(_taking_part(dataset, plan), dataset, plan, watch, recorded=recorded)
-    if asked is None or not asked.held_to_reference or asked.reference or recorded.reference:
+    named = recorded.reference or recorded.traces.cuts  # the full thought is no guess
+    if asked is None or not asked.held_to_reference or asked.reference or named:
         return found
     return replace(found, notes=[guessed(dataset.reference or ""), *found.notes])
 
@@ -272,7 +273,9 @@ def _notes(dataset: Dataset, plan: Plan, division: Division, train: TraceArrays)
         notes.append(dataset.asked_of.note())
     if train.roles != dataset.traces.roles:
         order = train.models[0]
-        notes.append(f"a pool of models, asked one after another, the cheapest first: {order}")
+        models = f"a pool of models, asked one after another, the cheapest first: {order}"
+        thought = f"a thought of {train.horizon} cuts in turn"
+        notes.append(thought if train.cuts else models)
     if plan.population == "solvable":
         notes.append(SOLVABLE_ONLY)
     if plan.policies is None:

@@ -17,6 +17,8 @@ from farthing.traces.base import GRADES
 VERSION = 1
 CLIP = 10.0
 """Standardised values end here, so that one outlier cannot drown a network."""
+OF_THOUGHTS = ("mean_logprob", "entropy")
+"""What is known of a cut of a thought, beside what any call may have."""
 MISSING = "missing "
 """How the name of a missing-indicator begins."""
 
@@ -170,7 +172,7 @@ def _of_role(
 ) -> dict[str, FloatArray]:
     """What was recorded beside one role's answers; the first role is the one that is judged."""
     recorded = ["verdict"] if place > 0 else []
-    recorded += ["confidence", "uncertainty", *extra]
+    recorded += ["confidence", "uncertainty", *(OF_THOUGHTS if arrays.cuts else ()), *extra]
     found = {f"{name}[{role}]": _signal(arrays, name)[:, :, place] for name in recorded}
     if place == arrays.n_roles - 1:
         found[f"tokens[{role}]"] = _tokens_so_far(arrays, place)
@@ -179,6 +181,25 @@ def _of_role(
     repeats = np.zeros(answer.shape)
     repeats[:, 1:] = (answer[:, 1:] == answer[:, :-1]) & (answer[:, 1:] != NO_ANSWER)
     found[f"repeats[{role}]"] = repeats
+    if arrays.cuts:
+        found[f"unchanged[{role}]"] = unchanged(arrays)
+    return found
+
+
+def unchanged(cuts: TraceArrays) -> FloatArray:
+    """Return at how many cuts in a row, up to each, the answer is the present one, [n, T].
+
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> from farthing.traces.pool import cascade
+    >>> calls = [Call(round=t, role="r1", answer=said) for t, said in enumerate("4554", start=1)]
+    >>> unchanged(cascade(assemble([Trace(id="q", calls=calls)]))).tolist()
+    [[1.0, 1.0, 2.0, 1.0]]
+    """
+    answer = cuts.answer[:, :, 0]
+    found: FloatArray = (answer != NO_ANSWER).astype(np.float64)
+    for t in range(1, answer.shape[1]):
+        found[:, t] *= 1 + found[:, t - 1] * (answer[:, t] == answer[:, t - 1])
     return found
 
 

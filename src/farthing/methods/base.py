@@ -22,9 +22,10 @@ Kind = Literal["policy", "allocator", "pacer", "bandit", "planner", "estimator",
 grades as they come; simulates before it acts; says how likely a reply is right; uses tools."""
 Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
 """What recorded questions must have for a method to be of use there."""
-Space = Literal["rounds", "cascade", "calls", "pool", "text", "steps"]
+Space = Literal["rounds", "cascade", "calls", "pool", "cuts", "text", "steps"]
 """Whole rounds; the models of a pool in a fixed order; single calls of any role; the models of a
-pool in any order; whatever a controller writes; one of two models at each step of a task."""
+pool in any order; the cuts of one thought, in turn or one alone; whatever a controller writes; one
+of two models at each step of a task."""
 Gives = Literal["one", "set"]
 """A single answer, or a set of them."""
 Calibration = Literal["none", "online", "split"]
@@ -133,7 +134,7 @@ class Dataset:
         """Return the questions as methods of an action space read them.
 
         A pool is a cascade, one model a round from the cheapest on, but where models may be asked
-        in any order by their names.
+        in any order by their names. So are the cuts of a thought.
         """
         return cascade(self.traces) if self.is_pool and space != "pool" else self.traces
 

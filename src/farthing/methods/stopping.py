@@ -38,11 +38,16 @@ class StoppingPolicy(InRounds):
         """Return 1 for each role and the estimated gain, in (0, 1), for `next`."""
         scores = np.ones((len(traces), traces.horizon, traces.n_roles + 1))
         scores[:, -1, -1] = 0.0
+        scores[:, :-1, -1] = self.gains(traces)
+        return scores
+
+    def gains(self, traces: TraceArrays) -> FloatArray:
+        """Return the estimated probability of a gain after each round but the last, [n, T - 1]."""
         paid = traces.horizon - 1
         seen = self.features.transform(traces)[:, :-1]
         logit = (seen * self.coefficients[:paid]).sum(axis=2) + self.intercepts[:paid]
-        scores[:, :-1, -1] = 1.0 / (1.0 + np.exp(-logit))
-        return scores
+        gains: FloatArray = 1.0 / (1.0 + np.exp(-logit))
+        return gains
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
@@ -58,11 +63,9 @@ class StoppingPolicy(InRounds):
 
 @dataclass(frozen=True)
 class StoppingLearner:
-    """Fits P(a later round is right and nothing so far is | o_t), a row of weights a round.
+    """Fits P(a later round is right and nothing so far is | o_t).
 
-    The weights of a round are shared weights plus a deviation of its own, both under one L2
-    penalty: rounds that have little data lean on the others. It does not depend on alpha: the
-    threshold does.
+    It does not depend on alpha: the threshold does.
     """
 
     extra_features: tuple[str, ...] = ()
@@ -74,13 +77,30 @@ class StoppingLearner:
         seed: int,
         progress: Progress,
     ) -> Fitted:
-        """Train on recorded questions; the penalty is cross-validated over whole questions."""
+        """Train on recorded questions."""
         features = FeatureSet.fit(train, self.extra_features)
-        gains = still_to_gain(train)
-        seen = features.transform(train)[:, :-1]
-        strength = _best_strength(seen, gains, seed, progress)
-        weights = _fit(seen, gains, strength)
-        return Fitted(StoppingPolicy(features, weights[:, :-1], weights[:, -1]))
+        return Fitted(fit_gains(features, train, still_to_gain(train), seed, progress))
+
+
+def fit_gains(
+    features: FeatureSet, train: TraceArrays, gains: BoolArray, seed: int, progress: Progress
+) -> StoppingPolicy:
+    """Fit the probability of a gain, a row of weights a round.
+
+    The weights of a round are shared weights plus a deviation of its own, both under one L2
+    penalty, which is cross-validated over whole questions: rounds that have little data lean on the
+    others.
+
+    Args:
+        features: what is seen of a round.
+        train: recorded questions.
+        gains: [n, T - 1] whether going on gains something after each round.
+        seed: of the folds.
+        progress: is told how many penalties were tried.
+    """
+    seen = features.transform(train)[:, :-1]
+    weights = _fit(seen, gains, _best_strength(seen, gains, seed, progress))
+    return StoppingPolicy(features, weights[:, :-1], weights[:, -1])
 
 
 def still_to_gain(traces: TraceArrays) -> BoolArray:

@@ -16,6 +16,7 @@ import numpy as np
 from farthing.process.action_space import ActionSpace, SpaceName
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.text_signals import OF_QUESTION
+from farthing.traces.thinking import spent_nano
 
 NOTHING = -1
 """The line of a decision that buys nothing more."""
@@ -87,9 +88,7 @@ class State:
     @cached_property
     def spent_nano(self) -> IntArray:
         """[n] what the calls that were made cost, in nano-dollars."""
-        cost = self.recorded.cost_nano.reshape(len(self), -1)
-        spent: IntArray = np.where(self.known, cost, 0).sum(axis=1)
-        return spent
+        return spent_nano(self.recorded, self.known)
 
     @property
     def left_nano(self) -> IntArray | None:

@@ -14,6 +14,7 @@ from farthing.process import latency
 from farthing.process.replay import Counts
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import check_complete
+from farthing.traces.thinking import spent_nano
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,13 @@ def of_calls(
     """
     check_complete(traces)
     rows = np.arange(len(traces))[:, None]
-    right, cost = traces.correct[:, 0, :], traces.cost_nano[:, 0, :]
+    right = traces.correct[:, 0, :]
     answer = traces.answer[:, 0, :]
     given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
     heard = made & (answer != NO_ANSWER)[:, None]
     seconds = latency.of_calls(traces)
     lost = (made & ~traces.made[:, 0][:, None]).any(axis=2)  # at worst: the way on is unknown
-    spent = (made * cost[:, None, :]).sum(axis=2)
+    spent = spent_nano(traces, made)
     return OperatingPoints(
         values=np.asarray(values, dtype=np.float64),
         cost_nano=np.where(lost, traces.dearest_nano[:, None], spent),

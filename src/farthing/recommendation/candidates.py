@@ -6,12 +6,15 @@ from functools import cache
 from typing import Any
 
 from farthing.errors import InputError, MissingExtraError, UnknownNameError
-from farthing.methods.base import Dataset, Gives, Learner, Method
+from farthing.methods.base import Dataset, Gives, Learner, Method, Variant
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Candidate
 
 ALONE = "always"
 """The method that any other is held against: one model alone."""
+OUT_OF_TURN = "the cuts of a thought are reached in turn, and it asks in any order"
+NO_CUTS = "it stops a thought, and these traces hold no cuts of one"
+"""Why a method takes no part where its action spaces are not those of the questions."""
 
 
 def candidates(dataset: Dataset, names: Iterable[str] | None = None) -> list[Candidate]:
@@ -36,7 +39,8 @@ def default_candidates(dataset: Dataset, gives: Gives) -> list[Candidate]:
     """Return the candidates that are tried for such a promise by their cards, if they can run.
 
     Of a pool, a single answer is tried by methods of pools alone; sets also by those that ask its
-    models one after another. Where no pool was recorded, methods of pools are out.
+    models one after another. Where no pool was recorded, methods of pools are out. Of the cuts of a
+    thought those take part that go on from cut to cut, or that stop at the same one for all.
 
     Args:
         dataset: the questions.
@@ -49,11 +53,15 @@ def default_candidates(dataset: Dataset, gives: Gives) -> list[Candidate]:
 
 def tried_for(dataset: Dataset, gives: Gives) -> list[Method]:
     """Return the cards of methods that are tried for such a promise on such questions."""
+    models = dataset.is_pool and not dataset.traces.cuts
+    thought = "cuts" if gives == "one" else "rounds"
     return [
         card
         for card in cards()
         if gives in card.tried_for
-        and (card.space == "pool" or gives == "set" if dataset.is_pool else _fits(card, dataset))
+        and _fits(card, dataset)
+        and (not models or card.space == "pool" or gives == "set")
+        and (not dataset.traces.cuts or thought in card.action_spaces)
     ]
 
 
@@ -101,7 +109,10 @@ def _everyone(dataset: Dataset) -> list[Candidate]:
 
 def _fits(method: Method, dataset: Dataset) -> bool:
     """Return whether a method's action spaces are among those of the questions."""
-    return dataset.is_pool or method.action_spaces != ("pool",)
+    spaces = set(method.action_spaces)
+    if dataset.traces.cuts:
+        return bool(spaces & {"rounds", "cuts"})
+    return bool(spaces - {"cuts"} if dataset.is_pool else spaces - {"cuts", "pool"})
 
 
 def _called(name: str, dataset: Dataset) -> list[Candidate]:
@@ -118,6 +129,9 @@ def _called(name: str, dataset: Dataset) -> list[Candidate]:
 
 
 def _built(method: Method, dataset: Dataset) -> list[Candidate]:
+    if (dataset.traces.cuts or method.space == "cuts") and not _fits(method, dataset):
+        why = OUT_OF_TURN if dataset.traces.cuts else NO_CUTS
+        return [Candidate(method, Variant(method.name, method.label, None, why))]
     try:
         variants = method.on(dataset)
     except ModuleNotFoundError as missing:

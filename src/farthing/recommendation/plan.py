@@ -148,7 +148,8 @@ def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) ->
     asked = asked.beside(reference)
     graded = read_for(asked, traces, dataset.traces.grade)
     known = replace(dataset, traces=graded, reference=reference)
-    return Plan(known, asked, parts, reference, seed, named is None and reference is not None)
+    guess = named is None and reference is not None and not traces.cuts
+    return Plan(known, asked, parts, reference, seed, guess)
 
 
 def proves_side_by_side(asked: Promise, traces: TraceArrays) -> bool:

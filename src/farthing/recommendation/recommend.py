@@ -97,7 +97,8 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
     if reference is not None:
         asked = asked.beside(reference)
     known = replace(dataset, reference=asked.reference or reference)
-    guess = known.reference is None and is_pool(dataset.traces) and not dataset.traces.made.all()
+    holes = is_pool(dataset.traces) and not dataset.traces.made.all() and not dataset.traces.cuts
+    guess = known.reference is None and holes
     if guess:  # by who was asked and paid for alone
         known = replace(known, reference=paid_most(dataset.traces))
     played = eligible(dataset.traces, known.reference, dataset.missing)

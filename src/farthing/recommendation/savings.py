@@ -101,13 +101,14 @@ class SingleModels:
 def paid_most(log: TraceArrays) -> str:
     """Return the model that a log shows as paid for most: a guess at who is paid for today.
 
-    It is the one of most dollars; of equals the one that was asked most often, then the first.
-    Where every model was asked every question it is the dearest one. No grade is read, so the guess
-    favours nobody's answers.
+    It is the one of most dollars; of equals the one asked most often, then the first. Of a thought
+    it is the last cut. No grade is read, so the guess favours nobody's answers.
 
     Args:
         log: questions, as recorded; what a model's first answers cost is added up.
     """
+    if log.cuts:
+        return log.roles[-1]
     paid, calls = log.cost_nano[:, 0].sum(axis=0), log.made[:, 0].sum(axis=0)
     return log.roles[max(range(log.n_roles), key=lambda place: (paid[place], calls[place]))]
 

@@ -61,6 +61,12 @@ def _cascade(traces: TraceArrays, rounds: TraceArrays) -> list[Text]:
     """Say in what rounds a pool is played, which its file knows nothing of."""
     if rounds.roles == traces.roles:
         return []
+    if traces.cuts:
+        end = (
+            f"a thought of {rounds.horizon} cuts: what a cut costs and takes is that of the whole "
+        )
+        said = f"{end}thought so far, and {traces.roles[-1]} is the full thought"
+        return [Text(f"{said}; the features below are those of cuts in turn")]
     played = f"a pool of models, played as a cascade of {rounds.horizon} rounds, one model each, "
     order = f"the cheapest first: {rounds.models[0]}"
     if unknown := _unpriced(traces):
@@ -86,7 +92,8 @@ def record(source: str, traces: TraceArrays, notes: Sequence[str] = ()) -> dict[
         "cost_usd": None if total is None else total / len(traces),
         "total_cost_usd": total,
         "independent": bool(traces.independent.all()),
-        "pool": rounds.roles != traces.roles,
+        "pool": rounds.roles != traces.roles and not traces.cuts,
+        "cuts": traces.cuts,
         "samples": is_samples(traces),
         "splits": _splits(traces),
         "groups": _groups(traces),
@@ -183,14 +190,26 @@ def _facts(traces: TraceArrays) -> list[tuple[str, str]]:
         ("questions", f"{n:,}{incomplete}"),
         *([("copies", some)] if (some := said(n, n_distinct(traces.content))) else []),
         *([("missing", _missing(dict(lack)))] if lack else []),
-        ("samples" if is_samples(traces) else "rounds", f"{traces.horizon}"),
+        _length(traces),
         ("solvable", _said_solvable(traces)),
         *_grades(traces),
         ("cost", _said_cost(traces)),
         ("splits", _counts(_splits(traces)) or "none; divided at random"),
         ("groups", _counts(_groups(traces)) or "none"),
-        ("calls", "independent" if traces.independent.all() else "later ones saw earlier ones"),
+        ("calls", _calls(traces)),
     ]
+
+
+def _length(traces: TraceArrays) -> tuple[str, str]:
+    if traces.cuts:
+        return "cuts", f"{traces.n_roles}"
+    return "samples" if is_samples(traces) else "rounds", f"{traces.horizon}"
+
+
+def _calls(traces: TraceArrays) -> str:
+    if traces.cuts:
+        return "each goes on from the one before"
+    return "independent" if traces.independent.all() else "later ones saw earlier ones"
 
 
 def _said_cost(traces: TraceArrays) -> str:

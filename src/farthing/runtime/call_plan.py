@@ -14,6 +14,7 @@ from farthing.runtime.base import Agent, Turn
 from farthing.runtime.protocol import Clients, Protocol, ask_agent, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
+from farthing.traces.thinking import THOUGHT
 from farthing.traces.trace_kind import is_reply
 
 
@@ -114,6 +115,11 @@ def _lines(
         raise InputError(
             "the bundle's policy buys call by call, and here calls see one another; write "
             'mode = "independent" in the job, which is how its traces were recorded'
+        )
+    if origin.roles == THOUGHT:
+        raise InputError(
+            "the bundle's policy stops a thought at its cuts, and is for recorded thoughts "
+            "(`farthing evaluate`); models that are asked live are not stopped while they think"
         )
     if origin.roles == CASCADE:
         steps = _cascade(bundle, agents)

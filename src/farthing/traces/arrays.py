@@ -110,6 +110,9 @@ class TraceArrays:
     at_worst: bool = False
     """Whether calls that were not made are played at worst: whoever would make one has lost the
     question, at the price of the most expensive way. Else such questions are not played."""
+    cuts: bool = False
+    """Whether calls are the cuts of one thought, each of which goes on from the one before it: side
+    by side [n, 1, L], with what each comes to, or in turn [n, L, 1], with what each adds."""
     context: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """[n] index into `contexts`; -1 where nobody says what the question was asked with."""
     contexts: tuple[QuestionContext, ...] = ()
@@ -177,8 +180,15 @@ class TraceArrays:
 
     @property
     def round_cost_nano(self) -> IntArray:
-        """[n, T] price of each round in nano-dollars: every role is paid before a decision."""
-        cost_nano: IntArray = np.einsum("ntl->nt", self.cost_nano)
+        """[n, T] price of each round in nano-dollars: every role is paid before a decision.
+
+        Of the cuts of a thought side by side the furthest is paid for.
+        """
+        cost_nano: IntArray
+        if self.cuts:
+            cost_nano = self.cost_nano.max(axis=2)
+        else:
+            cost_nano = np.einsum("ntl->nt", self.cost_nano)
         return cost_nano
 
     @property

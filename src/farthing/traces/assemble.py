@@ -2,13 +2,13 @@
 
 paper     [n, T, 2]   base and guide in each of T rounds
 pool      [n, 1, L]   L models side by side, the cheapest first
+cuts      [n, 1, L]   L cuts of one thought side by side, in the order of thinking
 cascade   [n, L, 1]   the same models one after another, so that round-based policies apply
 samples   [n, T, 1]   T samples of one role, none of which saw another
 episodes  [n, T, L]   a controller and its experts in each of T turns, the cheapest first
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from statistics import mode
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ import numpy as np
 
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
 from farthing.money import nano_from_usd
-from farthing.traces import parquet
+from farthing.traces import parquet, thinking
 from farthing.traces.arrays import (
     NO_ANSWER,
     NO_CONTEXT,
@@ -42,8 +42,11 @@ from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, re
 from farthing.traces.trace_kind import (
     PROTOCOL_ROLES,
     Checker,
+    Shape,
     answering,
+    cut_name,
     is_reply,
+    laid_out,
     recorded_rounds,
     rounds_of,
     shape_of,
@@ -108,11 +111,15 @@ def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
 
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
+    kind = shape_of(traces[0])
+    roles = _roles(kind, traces)
+    column = {role: i for i, role in enumerate(roles)}
     # The order in the file means nothing: answers are numbered round by round, role by role.
-    calls = [sorted(answering(trace), key=attrgetter("round", "role")) for trace in traces]
-    paper, pool = (shape_of(traces[0]) == kind for kind in ("paper", "pool"))
-    roles = PROTOCOL_ROLES if paper else tuple(sorted({c.role for some in calls for c in some}))
-    shape = (len(traces), max(map(rounds_of, traces)), len(roles))
+    calls = [
+        sorted(laid_out(trace), key=lambda call: (call.round, column[call.role]))
+        for trace in traces
+    ]
+    shape = (len(traces), max(call.round for some in calls for call in some), len(roles))
     flat = [call for some in calls for call in some]
     at = _places(calls, roles)
     normalise = {task: normaliser(task) for task in {trace.task for trace in traces}}
@@ -144,7 +151,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     groups = sorted({trace.group for trace in traces if trace.group is not None})
     group_code = {None: -1} | {name: i for i, name in enumerate(groups)}
     split_code = {None: NO_SPLIT} | {name: i for i, name in enumerate(SPLITS)}
-    return TraceArrays(
+    found = TraceArrays(
         ids=np.array([trace.id for trace in traces], dtype=np.str_),
         roles=roles,
         models=_models(flat, roles),
@@ -167,9 +174,22 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         group_names=tuple(groups),
         split=np.array([split_code[trace.split] for trace in traces], dtype=np.int8),
         recorded=np.array([recorded_rounds(trace) for trace in traces], dtype=np.int16),
-        independent=np.array([trace.independent or pool for trace in traces], dtype=bool),
+        independent=np.array([trace.independent or kind == "pool" for trace in traces], dtype=bool),
         replies=_replies(traces, roles, shape[1]),
     )
+    if kind != "thinking":
+        return found
+    ended = [any(call.ended for call in trace.calls) for trace in traces]
+    return thinking.side_by_side(found, np.array(ended, dtype=bool))
+
+
+def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:
+    """Return the roles of traces of one shape, in the order of their columns."""
+    if kind == "paper":
+        return PROTOCOL_ROLES
+    if kind == "thinking":
+        return tuple(cut_name(t) for t in range(1, max(map(rounds_of, traces)) + 1))
+    return tuple(sorted({call.role for trace in traces for call in answering(trace)}))
 
 
 def _places(calls: Sequence[Sequence[Call]], roles: Sequence[str]) -> tuple[IntArray, ...]:

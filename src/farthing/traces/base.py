@@ -73,6 +73,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Price of the call, in US dollars."""
     largest_cost_usd: Usd | None = None
     """The most that the call could have cost when it was sent, in US dollars."""
+    ended: bool | None = None
+    """Whether this cut of a thought is the thought's own end; None where nobody says."""
     error: CallError | None = None
     """The failure, where the call failed."""
     asked_probability: Probability | None = None

@@ -56,7 +56,7 @@ def _marked(value: Any) -> dict[str, Any]:
             held.pop(name)
         if np.isnan(value.asked_probability).all():
             held.pop("asked_probability")
-        for name in ("largest_cost_nano", "ungraded", "made", "at_worst", "requests"):
+        for name in ("largest_cost_nano", "ungraded", "made", "at_worst", "requests", "cuts"):
             if not np.any(held[name]):
                 held.pop(name)
         if not value.unpriced:

@@ -65,6 +65,8 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     contexts: tuple[QuestionContext, ...] = ()
     requests: bool = False
     """Whether some questions stand for more than one request."""
+    cuts: bool = False
+    """Whether calls are the cuts of one thought."""
 
 
 def write_parquet(path: str | Path, arrays: TraceArrays | Iterable[TraceArrays]) -> None:
@@ -129,6 +131,7 @@ def _header(arrays: TraceArrays) -> _Header:
         unpriced=dict(arrays.unpriced),
         contexts=arrays.contexts,
         requests=bool((arrays.requests > 1).any()),
+        cuts=arrays.cuts,
     )
 
 
@@ -280,6 +283,7 @@ def _arrays(header: _Header, columns: Columns) -> TraceArrays:
         group_names=header.groups,
         unpriced=header.unpriced,
         contexts=header.contexts,
+        cuts=header.cuts,
         replies={
             role: PolicyReplies(columns[f"reply.{role}.action"], columns[f"reply.{role}.cost_nano"])
             for role in header.replies

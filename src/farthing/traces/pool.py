@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.traces import thinking
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES
 
@@ -37,7 +38,8 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
     """Lay a pool out as rounds: one model each, in order of mean cost, all in the role `model`.
 
     A question's rounds end before the first model that was not asked there. Replies of LLM policies
-    are left out: they chose among all models at once.
+    are left out: they chose among all models at once. The cuts of a thought are in the role
+    `thought`, and a round costs what is thought since the cut before.
 
     Args:
         arrays: a pool, [n, 1, L].
@@ -48,6 +50,8 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
     """
     if not is_pool(arrays):
         raise InputError("only a pool, all of whose calls are in round 1, can become a cascade")
+    if arrays.cuts:
+        return thinking.in_turn(arrays)
     pool = in_order(arrays, cheapest_first([arrays]) if order is None else order)
     made = pool.made[:, 0, :]
     names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
@@ -74,12 +78,15 @@ def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
     """Return the places of roles by their mean cost over the calls that have one, then by name.
 
     Args:
-        pools: pieces of one pool, of the same roles; at least one.
+        pools: pieces of one pool, of the same roles; at least one. Cuts of a thought keep the order
+            of thinking.
     """
     roles: tuple[str, ...] = ()
     made = spent = np.zeros((), dtype=np.int64)
     for pool in pools:
         roles = pool.roles
+        if pool.cuts:
+            return tuple(range(len(roles)))
         made = made + (pool.cost_nano > 0).sum(axis=(0, 1))
         spent = spent + pool.cost_nano.sum(axis=(0, 1))
     mean = spent / np.maximum(made, 1)

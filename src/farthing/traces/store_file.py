@@ -205,7 +205,7 @@ def _statements(script: str) -> Iterator[str]:
 _COPIED = (
     "round", "role", "model", "answer", "correct", "text", "verdict", "confidence", "uncertainty",
     "input_tokens", "output_tokens", "tool_calls", "latency_s", "cost_usd", "largest_cost_usd",
-    "asked_probability", "f1", "score",
+    "asked_probability", "f1", "score", "ended",
 )  # fmt: skip
 """Fields of a call that have a column of the same name."""
 _CONTEXT = ("system_prompt", "history", "options", "parameters", "missing_because", "requests")
@@ -271,7 +271,7 @@ def trace_from(row: list[Any], calls: Iterable[tuple[Any, ...]]) -> Trace:
 def _call_from(row: tuple[Any, ...]) -> Call:
     *values, kind, message, extra = row
     fields = dict(zip(_COPIED, values, strict=True))
-    for flag in ("correct", "verdict"):
+    for flag in ("correct", "verdict", "ended"):
         fields[flag] = None if fields[flag] is None else bool(fields[flag])
     return Call(
         **fields,

@@ -1,8 +1,9 @@
-"""The shapes of a trace: the paper's protocol, a pool, samples, or a controller's episode.
+"""The shapes of a trace: the paper's, a pool, samples, a thought, or a controller's episode.
 
 The paper's has base and guide in each round; a pool asks every model in round 1. Samples are calls
-of one role alone, one a round, none of which saw another. An episode has the controller's own call
-in each round, its turn, and beside it at most one call of an expert.
+of one role alone, one a round, none of which saw another. A thought has one role as well, and each
+round goes on from the one before: its cuts. An episode has the controller's own call in each round,
+its turn, and beside it at most one call of an expert.
 
 Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM that was asked what
 to do, and they may accompany either shape.
@@ -12,12 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
+from msgspec import structs
+
 from farthing import plugins
 from farthing.errors import UnknownNameError
 from farthing.tasks.base import Particular, Task, is_answer
 from farthing.traces.base import Call, Trace
 
-Shape = Literal["paper", "pool", "samples", "controlled"]
+Shape = Literal["paper", "pool", "samples", "thinking", "controlled"]
 Problem = tuple[str, str]
 """The field that is wrong, and what is wrong with it and how to mend it."""
 
@@ -42,15 +45,32 @@ def answering(trace: Trace) -> list[Call]:
     return [call for call in trace.calls if not is_reply(call.role)]
 
 
+def cut_name(number: int) -> str:
+    """Return the role that thinking up to a cut has, numbered from 1."""
+    return f"cut-{number}"
+
+
+def laid_out(trace: Trace) -> list[Call]:
+    """Return the calls that answer the question where arrays hold them.
+
+    The cuts of a thought are ways to answer that stand side by side, as the models of a pool do.
+    """
+    calls = answering(trace)
+    if shape_of(trace) != "thinking":
+        return calls
+    return [structs.replace(call, round=1, role=cut_name(call.round)) for call in calls]
+
+
 def shape_of(trace: Trace) -> Shape:
     """Return the shape of one trace: a controller makes it an episode, base or guide the paper's.
 
     Independent calls of one role alone are samples, where there are several rounds of them; and of
-    base or guide also where there is one, unless more was to come.
+    base or guide also where there is one, unless more was to come. Others of one role are a
+    thought, where there are several rounds of them, or one says whether the thought ended there.
 
     >>> calls = [Call(round=n, role="gpt-4o", answer="4", correct=True) for n in (1, 2)]
     >>> shape_of(Trace(id="q", calls=calls[:1])), shape_of(Trace(id="q", calls=calls))
-    ('pool', 'pool')
+    ('pool', 'thinking')
     >>> shape_of(Trace(id="q", calls=calls, independent=True))
     'samples'
     """
@@ -62,6 +82,9 @@ def shape_of(trace: Trace) -> Shape:
         later = any(call.round > 1 for call in trace.calls)
         if not trace.truncated if in_pair else later:
             return "samples"
+    alone = len(roles) == 1 and not trace.independent and not is_reply(trace.calls[0].role)
+    if alone and any(call.round > 1 or call.ended is not None for call in trace.calls):
+        return "thinking"
     return "paper" if in_pair else "pool"
 
 
@@ -74,8 +97,10 @@ def recorded_rounds(trace: Trace) -> int:
     """Return how many rounds, from the first, were recorded in full.
 
     A truncated pool has none: which models would have been asked next is not known. Of an episode
-    all were, as far as it went.
+    all were, as far as it went. A thought is one round of cuts, if its end is known.
     """
+    if shape_of(trace) == "thinking":
+        return int(not trace.truncated)
     if not trace.truncated or shape_of(trace) == "controlled":
         return rounds_of(trace)
     if shape_of(trace) == "samples":
@@ -95,7 +120,7 @@ class Checker:
 
     >>> call = Call(round=2, role="gpt-4o", answer="4", correct=True)
     >>> print(*Checker().problems(Trace(id="q", calls=[call]), line=1))
-    (1, 'calls[0].round', 'is 2; a pool asks all in round 1; samples say "independent": true')
+    (1, 'calls', 'cut 1 is missing; number the cuts of a thought from 1 on')
     """
 
     before: str = ""
@@ -103,22 +128,22 @@ class Checker:
     _ids: dict[str, int] = field(default_factory=dict)
     _shape: tuple[Shape, int] | None = None
     _complete: tuple[int, int] | None = None
-    """Rounds and line of the first trace that is not truncated."""
+    """Rounds and line of the first trace that must have as many rounds as any other."""
     _longest: tuple[int, int] = (0, 0)
-    """Rounds and line of the longest truncated trace."""
+    """Rounds and line of the longest trace that may have fewer."""
 
     @classmethod
     def after(cls, traces: Iterable[Trace], before: str) -> Self:
         """Return a checker of traces that are to stand beside others, which are sound.
 
         Args:
-            traces: the others; they are read up to the first that is not truncated.
+            traces: the others; they are read up to the first that cannot be shorter than others.
             before: what messages call them.
         """
         checker = cls(before)
         for trace in traces:
             checker._shape = (shape_of(trace), 0)
-            if not trace.truncated:
+            if not _may_be_shorter(trace):
                 checker._complete = (rounds_of(trace), 0)
                 break
             checker._longest = max(checker._longest, (rounds_of(trace), 0))
@@ -141,7 +166,7 @@ class Checker:
             yield line, "calls", self._other_shape(shape)
             return
         rounds = rounds_of(trace)
-        if trace.truncated:
+        if _may_be_shorter(trace):
             self._longest = max(self._longest, (rounds, line))
         else:
             self._complete = self._complete or (rounds, line)
@@ -166,14 +191,21 @@ class Checker:
             problem = f"have {theirs[0]} rounds, but {self.before} has {ours[0]}; use another store"
             yield theirs[1], "calls", problem
         else:
+            thought = (self._shape or ("",))[0] == "thinking"
             problem = (
                 f"round {ours[0] + 1} is missing, but {self._at(theirs[1])} has it; "
-                'record it or mark the trace "truncated": true'
+                f"record it{', say `ended` of the last cut,' if thought else ''} "
+                'or mark the trace "truncated": true'
             )
             yield ours[1], "calls", problem
 
     def _at(self, line: int) -> str:
         return f"line {line}" if line else self.before
+
+
+def _may_be_shorter(trace: Trace) -> bool:
+    """Return whether a trace may have fewer rounds than others: cut short, or at its own end."""
+    return trace.truncated or any(call.ended for call in trace.calls)
 
 
 def trace_problems(trace: Trace) -> Iterator[Problem]:
@@ -184,6 +216,7 @@ def trace_problems(trace: Trace) -> Iterator[Problem]:
     yield from _repeated(trace)
     yield from _dearer_than_possible(trace)
     yield from _ungradable(trace)
+    yield from _ended(trace)
     yield from _PROBLEMS[shape_of(trace)](trace)
 
 
@@ -206,6 +239,18 @@ def _dearer_than_possible(trace: Trace) -> Iterator[Problem]:
                 f"calls[{i}].largest_cost_usd",
                 f"is {largest:g}, below cost_usd, {cost:g}; give the most that it could have cost",
             )
+
+
+def _ended(trace: Trace) -> Iterator[Problem]:
+    """Yield where a call says that a thought ended which is none, or goes on."""
+    thought, last = shape_of(trace) == "thinking", rounds_of(trace)
+    for i, call in enumerate(trace.calls):
+        if call.ended is not None and not thought:
+            problem = "is said of the cuts of one thought, which have one role and saw one another"
+            yield f"calls[{i}].ended", f"{problem}; leave it out"
+        elif call.ended and (call.round < last or trace.truncated):
+            goes_on = "later cuts follow" if call.round < last else "the trace is truncated"
+            yield f"calls[{i}].ended", f"is true, but {goes_on}; keep one of the two"
 
 
 def _ungradable(trace: Trace) -> Iterator[Problem]:
@@ -247,6 +292,13 @@ def _sample_problems(trace: Trace) -> Iterator[Problem]:
     for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
         if number not in present:
             yield "calls", f"sample {number} is missing; number the rounds of samples from 1 on"
+
+
+def _thinking_problems(trace: Trace) -> Iterator[Problem]:
+    present = {call.round for call in trace.calls}
+    for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
+        if number not in present:
+            yield "calls", f"cut {number} is missing; number the cuts of a thought from 1 on"
 
 
 def _paper_problems(trace: Trace) -> Iterator[Problem]:
@@ -294,5 +346,6 @@ _PROBLEMS: dict[Shape, Callable[[Trace], Iterator[Problem]]] = {
     "paper": _paper_problems,
     "pool": _pool_problems,
     "samples": _sample_problems,
+    "thinking": _thinking_problems,
     "controlled": _controlled_problems,
 }

@@ -16,10 +16,11 @@ from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
 from farthing.traces.arrays import NO_ANSWER, FloatArray, TraceArrays
 
-Source = Literal["uncertainty", "confidence", "disagreement"]
+Source = Literal["uncertainty", "entropy", "confidence", "disagreement"]
 
 NOTES: Mapping[Source, str] = {
     "uncertainty": "",
+    "entropy": "of a thought: the entropy of what it wrote since the cut before",
     "confidence": "no uncertainty recorded: 1 - confidence instead",
     "disagreement": "no uncertainty recorded: disagreement so far instead",
 }
@@ -59,8 +60,12 @@ def guide(traces: TraceArrays) -> int:
 
 
 def best_source(traces: TraceArrays) -> Source:
-    """Return where the guide's doubt can be read: uncertainty, else confidence, else answers."""
-    for source in ("uncertainty", "confidence"):
+    """Return where the guide's doubt can be read: uncertainty, else confidence, else answers.
+
+    Of a thought the recorded entropy comes before confidence.
+    """
+    of_thoughts: tuple[Source, ...] = ("entropy",) if traces.cuts else ()
+    for source in ("uncertainty", *of_thoughts, "confidence"):
         signal = traces.signals.get(source)
         if signal is not None and not np.isnan(signal[:, :, guide(traces)]).all():
             return source
@@ -91,6 +96,7 @@ def _guide_signal(traces: TraceArrays, name: str, unknown: float) -> FloatArray:
 
 _DOUBT: Mapping[Source, Callable[[TraceArrays], FloatArray]] = {
     "uncertainty": lambda traces: _guide_signal(traces, "uncertainty", unknown=_UTTER_DOUBT),
+    "entropy": lambda traces: _guide_signal(traces, "entropy", unknown=_UTTER_DOUBT),
     "confidence": lambda traces: 1.0 - _guide_signal(traces, "confidence", unknown=0.0),
     "disagreement": disagreement,
 }

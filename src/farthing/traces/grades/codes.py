@@ -10,7 +10,7 @@ from farthing.tasks import text
 from farthing.tasks.base import Task, is_answer
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Call, Trace
-from farthing.traces.trace_kind import answering
+from farthing.traces.trace_kind import laid_out
 
 
 def normaliser(task: str) -> Callable[[str], str]:
@@ -80,7 +80,7 @@ class AnswerTexts:
         texts: list[Mapping[int, str]] = []
         for trace, codes in zip(records, arrays.answer.tolist(), strict=True):
             found: dict[int, str] = {}
-            for call in answering(trace):
+            for call in laid_out(trace):
                 if call.answer is not None and is_answer(call.answer):
                     found.setdefault(codes[call.round - 1][place[call.role]], call.answer)
             texts.append(found)

@@ -140,6 +140,8 @@ def with_itself(traces: TraceArrays, reference: str) -> float | None:
     place = traces.roles.index(reference)
     model = traces.models[place]
     others = [i for i, other in enumerate(traces.models) if model and other == model and i != place]
+    if traces.cuts:
+        return None
     if others:
         second = traces.answer[:, 0, others[0]]
     elif traces.n_roles == 1 and traces.horizon > 1 and traces.independent.all():

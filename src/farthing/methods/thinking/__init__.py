@@ -1,0 +1,1 @@
+"""Methods that stop a thought: after each cut they say whether to think on."""
