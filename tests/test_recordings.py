@@ -30,6 +30,7 @@ READS = {
     "recommend.py": ("FOLDER",),
     "samples.py": ("lastletters", "--traces", "FOLDER"),
     "selective.py": ("--traces", "FILE"),
+    "selective_recommended.py": ("FOLDER",),
     "votes.py": ("--traces", "FOLDER"),
 }
 """What makes each script read recordings."""

@@ -34,6 +34,7 @@ from farthing.recommendation.base import Candidate
 from farthing.recommendation.certify import Contender, prove_or_fall_back
 from farthing.recommendation.played import ProvingQuestions, ReportingQuestions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.prove import LaidOut
 from farthing.recommendation.savings import SingleModels
 from farthing.tasks.base import Question
 from farthing.traces.arrays import RIGHT, TraceArrays
@@ -134,7 +135,8 @@ def proved(pool: str, recorded: RecordedModes, asked: Promise) -> Certified:
     policy = modes_policy(train.played, recorded.modes)
     candidate = Candidate(BEST_SINGLE, Variant(BEST_SINGLE.name, BEST_SINGLE.label, None))
     bundle = pipeline.bundle_of(candidate, Fitted(policy), train.played)
-    proof = prove_or_fall_back(Contender(bundle, asked, train, prove, row=policy.parameters))
+    laid_out = LaidOut(policy.parameters)
+    proof = prove_or_fall_back(Contender(bundle, asked, train, prove, laid_out=laid_out))
     certificate, mode = proof.certificate, None
     if proof.left:
         raise UnprovedError(f"{certificate.sentence()} {proof.left.capitalize()}.")
