@@ -62,7 +62,9 @@ _NOT_SENT = frozenset(
     {"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s", "batch"}
 )
 """Settings of a model that leave its replies as they are."""
-_IF_SAID = frozenset({"reasoning_effort", "thinking_budget", "dialect"})
+_IF_SAID = frozenset(
+    {"reasoning_effort", "thinking_budget", "dialect", "max_output", "image_tokens"}
+)
 """Settings that are none where a section does not give them, so that marks stay as they were."""
 
 
