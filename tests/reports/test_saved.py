@@ -16,7 +16,7 @@ from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.parity import Parity
 from farthing.recommendation import candidates
 from farthing.recommendation.base import Alone, Comparison
-from farthing.recommendation.losses import at_losses
+from farthing.recommendation.losses import LossTable, at_losses
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
 from farthing.reports import losses, plots, recommendation_page, saved, saved_figure
@@ -207,5 +207,5 @@ def test_all_lines_share_what_this_proof_spends() -> None:
 
 def test_a_line_that_saves_more_at_less_loss_is_the_better_one() -> None:
     lines: Any = (SimpleNamespace(loss=0.01, saved=0.3), SimpleNamespace(loss=0.05, saved=0.1))
-    table = losses.LossTable(lines, Fraction(1, 10), 1)
+    table = LossTable(lines, Fraction(1, 10), 1)
     assert table.at(Fraction(1, 10)) is lines[0]
