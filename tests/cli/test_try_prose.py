@@ -135,6 +135,7 @@ def test_the_cap_holds_the_judge_too(farthing: Farthing, endpoint: Endpoint, log
     assert models_asked(endpoint).count("judge") == 43, "what it said is not asked again"
 
 
+@pytest.mark.slow
 def test_another_judge_of_the_same_answers_is_refused(
     farthing: Farthing, refused: Refused, endpoint: Endpoint, log: Path
 ) -> None:
