@@ -18,6 +18,7 @@ READS = {
     "experiments/labels_needed.py": ("--traces", "FOLDER"),
     "experiments/question_budget.py": ("--traces", "FOLDER"),
     "experiments/saving.py": ("--traces", "FOLDER"),
+    "experiments/thinking.py": ("--traces", "FOLDER"),
     "fit_presets.py": ("FILE",),
     "gateway_day.py": ("--traces", "FILE"),
     "gateway_drift.py": ("--traces", "FILE"),
@@ -84,7 +85,7 @@ def test_what_a_benchmark_takes_from_the_package_is_there(
 
 def test_an_entry_of_the_log_names_the_recordings_that_it_needs() -> None:
     head, *entries = (ROOT / "docs/research/log.md").read_text().split("\n## ")[1:]
-    known = dict(re.findall(r"^\| ([\w ]+) \| `([\w-]+\.jsonl\.gz)`", head, re.MULTILINE))
+    known = dict(re.findall(r"^\| ([\w ]+) \| `([\w.-]+\.jsonl\.gz)`", head, re.MULTILINE))
     assert head.startswith("Recordings\n")
     reads = [name.removeprefix("experiments/") for name in READS]
     for entry in entries:

@@ -1,9 +1,9 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
 The groups are `methods`, `allocators`, `pacers`, `bandits`, `planners`, `estimators`, `agents`,
-`guarantees`, `tasks`, `questions`, `importers`, `models`, `studies`, and of a controller's training
-`rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds to one with a line in its
-`pyproject.toml`::
+`thinkers`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `studies`, and of a
+controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds to one
+with a line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"

@@ -21,6 +21,7 @@ MEANING = {
     "estimator": "say how likely a model is right",
     "pacer": "spread a day's budget over the day",
     "planner": "simulate what may follow before they act",
+    "thinker": "teach a model to think no longer than it must",
 }
 """What systems of a kind do."""
 

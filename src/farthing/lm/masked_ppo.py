@@ -74,9 +74,9 @@ Logits = Callable[[Tensor], Tensor]
 class Settings:
     """How the controller learns; the defaults are ours, for networks below a million parameters."""
 
-    advantage: Literal["gae", "group", "shrunk"] = "group"
+    advantage: Literal["gae", "group", "shrunk", "given"] = "group"
     """By a value model; by comparison with other episodes of the same prompt (GRPO); or with their
-    mean drawn towards what was expected of the prompt (V_0.5)."""
+    mean drawn towards what was expected of the prompt (V_0.5); or as the batch says."""
     actor_rate: float = 1e-3
     critic_rate: float = 2e-3
     kl: float = 0.2
@@ -119,6 +119,8 @@ class EpisodeBatch:
     """[B] the prompt's number."""
     prior: Tensor
     """[B] the reward that was expected of the prompt; 0 where nobody said."""
+    given: Tensor
+    """[B, T] the advantage of each token, for a training that is told it; 0 where nobody said."""
 
     @classmethod
     def of(
@@ -127,17 +129,23 @@ class EpisodeBatch:
         reward: FloatArray,
         group: Sequence[int],
         prior: FloatArray | None = None,
+        given: Sequence[FloatArray] | None = None,
     ) -> Self:
-        """Arrange episodes: the prompt's ids, then the response's ids, mask, log-probabilities."""
+        """Arrange episodes: the prompt's ids, then the response's ids, mask, log-probabilities.
+
+        `given` has an advantage for each token of a response.
+        """
         longest = max(len(prompt) + len(response) for prompt, response, _, _ in episodes)
         tokens = torch.zeros(len(episodes), longest, dtype=torch.long)
         ours = torch.zeros(len(episodes), longest, dtype=torch.bool)
-        logprobs = torch.zeros(len(episodes), longest)
+        logprobs, advantage = torch.zeros(2, len(episodes), longest)
         for row, (prompt, response, mask, known) in enumerate(episodes):
             begin, end = len(prompt), len(prompt) + len(response)
             tokens[row, :end] = torch.tensor([*prompt, *response])
             ours[row, begin:end] = torch.tensor(mask, dtype=torch.bool)
             logprobs[row, begin:end] = torch.tensor(known)
+            if given is not None:
+                advantage[row, begin:end] = torch.tensor(given[row])
         return cls(
             tokens,
             ours,
@@ -145,6 +153,7 @@ class EpisodeBatch:
             torch.tensor(reward, dtype=torch.float32),
             torch.tensor(group, dtype=torch.long),
             torch.tensor(np.zeros(len(episodes)) if prior is None else prior, dtype=torch.float32),
+            advantage,
         )
 
     def take(self, rows: Tensor) -> "EpisodeBatch":
@@ -157,7 +166,8 @@ class EpisodeBatch:
 
     @property
     def _parts(self) -> tuple[Tensor, ...]:
-        return (self.tokens, self.ours, self.logprobs, self.reward, self.group, self.prior)
+        said = (self.reward, self.group, self.prior, self.given)
+        return (self.tokens, self.ours, self.logprobs, *said)
 
 
 @dataclass(frozen=True)
@@ -298,7 +308,7 @@ class _JudgedEpisodes:
         divergence = ppo.kl_penalty(old, reference, mask)
         if learners.critic is None:
             seen, values = batch.tokens, torch.zeros_like(old)
-            advantages = over_tokens(_compared(batch, settings), mask)
+            advantages = _compared(batch, settings, mask)
             returns = values
         else:
             seen = learners.critic.seen(batch.tokens)
@@ -321,11 +331,13 @@ class _JudgedEpisodes:
         )
 
 
-def _compared(batch: EpisodeBatch, settings: Settings) -> Tensor:
-    """Return advantages without a value model, [B]."""
+def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:
+    """Return advantages without a value model, [B, T - 1]."""
+    if settings.advantage == "given":
+        return batch.given[:, 1:] * mask
     if settings.advantage == "shrunk":
-        return shrunk_advantage(batch.reward, batch.group, batch.prior)
-    return group_advantage(batch.reward, batch.group)
+        return over_tokens(shrunk_advantage(batch.reward, batch.group, batch.prior), mask)
+    return over_tokens(group_advantage(batch.reward, batch.group), mask)
 
 
 def _parts(order: Tensor, size: int) -> list[Tensor]:

@@ -17,9 +17,10 @@ from farthing.traces.grades.overlay import reference_of
 from farthing.traces.pool import cascade, is_pool
 from farthing.traces.system import System
 
-Kind = Literal["policy", "allocator", "pacer", "bandit", "planner", "estimator", "agent"]
+Kind = Literal["policy", "allocator", "pacer", "bandit", "planner", "estimator", "agent", "thinker"]
 """What decides about one question; shares a budget in a batch; prices money over time; learns from
-grades as they come; simulates before it acts; says how likely a reply is right; uses tools."""
+grades as they come; simulates before it acts; says how likely a reply is right; uses tools; trains
+how long a model thinks."""
 Need = Literal["rounds", "pool", "independent calls", "confidences", "replies", "text", "generator"]
 """What recorded questions must have for a method to be of use there."""
 Space = Literal["rounds", "cascade", "calls", "pool", "cuts", "text", "steps"]

@@ -15,7 +15,7 @@ from farthing.methods.base import Method, Saveable, SystemCard, load, place_of
 from farthing.process.base import Policy
 
 GROUP = "methods"
-SYSTEMS = ("allocators", "bandits", "planners", "estimators", "agents")
+SYSTEMS = ("allocators", "bandits", "planners", "estimators", "agents", "thinkers")
 """Groups whose entry points are cards of systems that are no policies."""
 
 

@@ -1,0 +1,1 @@
+"""How long a model thinks: rewards, advantages and samplers that keep thoughts short."""

@@ -1,0 +1,96 @@
+"""What a thinker's training is: it says what thoughts were worth, as advantages of their tokens.
+
+A *thought* is what a model writes before it answers. The trainer draws several for each question,
+asks each for its answer at some cuts and at its end, and hands over a batch of what came of them.
+A `Thinker` returns the advantages. It is a pure function of arrays; who draws, and how the network
+learns from advantages, is the same for all (`training.py`).
+
+n thoughts, S cuts. A thought that ends before a cut is asked at its
+end.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from farthing.traces.arrays import FloatArray, IntArray
+
+UNTOLD = ""
+"""Where a prompt says nothing of how long to think."""
+
+
+@dataclass(frozen=True)
+class Thoughts:
+    """What came of a batch of thoughts."""
+
+    length: IntArray
+    """[n] tokens of each, without what ends it; at most `cap`."""
+    cap: int
+    """L: the most tokens that a thought may have."""
+    right: FloatArray
+    """[n, S] probability that the answer is right that is given at each cut, in [0, 1]."""
+    group: IntArray
+    """[n] the question's number; thoughts on one question are compared with each other."""
+    told: IntArray
+    """[n] which of the thinker's `modes` the prompt had."""
+    surprisal: FloatArray
+    """[n] -log Q of the whole thought under a frozen prior Q, in nats."""
+
+    @property
+    def final(self) -> FloatArray:
+        """Whether each is right at its end, [n]."""
+        return self.right[:, -1]
+
+
+class Thinker(Protocol):
+    """How thoughts are judged. What is registered under `farthing.thinkers` makes one."""
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """Shares of the cap at which a thought is asked for its answer; the last closes it."""
+        ...
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What prompts are told, in turn over a question's thoughts; `UNTOLD` for nothing."""
+        ...
+
+    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return the advantage of tokens up to each cut, [n, S], from the cut before on."""
+        ...
+
+
+AT_END = (1.0,)
+"""The cuts of those that ask for an answer at the end alone."""
+UNTOLD_ALONE = (UNTOLD,)
+"""The modes of those that tell nothing."""
+
+
+def compared(reward: FloatArray, group: IntArray, *, scaled: bool = True) -> FloatArray:
+    """Return the group-relative advantage of rewards, [n] to [n, 1]: see `group_advantage`.
+
+    >>> compared(np.array([1.0, 0.0, 0.5]), np.array([0, 0, 1]), scaled=False).T
+    array([[ 0.5, -0.5,  0. ]])
+    """
+    import torch  # noqa: PLC0415 - an extra, and cards are read without it
+
+    from farthing.rl.group_advantage import group_advantage  # noqa: PLC0415
+
+    rewards, groups = torch.from_numpy(reward), torch.from_numpy(group)
+    found: FloatArray = group_advantage(rewards, groups, scaled=scaled).numpy()
+    return found[:, None]
+
+
+def mean_of(values: FloatArray, group: IntArray) -> FloatArray:
+    """Return the mean over each one's group, [n, ...] to the same shape.
+
+    >>> mean_of(np.array([1.0, 0.0, 5.0]), np.array([7, 7, 2]))
+    array([0.5, 0.5, 5. ])
+    """
+    _, place, size = np.unique(group, return_inverse=True, return_counts=True)
+    total = np.zeros((len(size), *values.shape[1:]))
+    np.add.at(total, place, values)
+    shape = (len(values), *[1] * (values.ndim - 1))
+    found: FloatArray = total[place] / size[place].reshape(shape)
+    return found

@@ -1,0 +1,42 @@
+"""CIB: a thought is compressed given its prompt; a token costs what it says that is new.
+
+The reward is r - beta sum over t of -log Q(z_t | prompt, z_<t), with a frozen prior Q. What follows
+from what was said is cheap, so a detour by rote costs less than one that says something new; with
+a uniform Q it is a price on length.
+
+Source: the conditional information bottleneck of reasoning (arXiv 2603.08462). Q is the network
+before its training here.
+"""
+
+from dataclasses import dataclass
+
+from farthing.methods.base import SystemCard
+from farthing.methods.thinkers.base import AT_END, UNTOLD_ALONE, Thoughts, compared
+from farthing.traces.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Cib:
+    """Right, less a price for each nat."""
+
+    price: float = 0.02
+    """beta: what a nat costs, in right answers."""
+    cuts: tuple[float, ...] = AT_END
+    modes: tuple[str, ...] = UNTOLD_ALONE
+
+    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return the advantages, [n, 1]."""
+        return compared(thoughts.final - self.price * thoughts.surprisal, thoughts.group)
+
+
+CIB = SystemCard(
+    name="cib",
+    label="CIB",
+    meaning="pays for each token of a thought its surprisal under a frozen prior",
+    kind="thinker",
+    make=Cib(),
+    paper="2603.08462",
+    page="docs/research/thinkers.md",
+    extras=("lm",),
+    place=25,
+)

@@ -1,0 +1,220 @@
+"""Train a network to think no longer than it must, by whatever thinker judges its thoughts.
+
+    draw questions -> thoughts -> the chance of the right answer at each cut -> advantages -> update
+
+The answer is one token that is read off the thought, so its probability stands for a draw. The
+update is that of CORL's controllers (`lm/masked_ppo.py`), with the thinker's advantages given.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch.nn.functional import pad
+
+from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings
+from farthing.lm.overthinking import RECIPES
+from farthing.lm.symbols import NUMBERS, encode
+from farthing.methods.thinkers.base import Thinker, Thoughts
+from farthing.models.generation import Hook, generate
+from farthing.models.generation_rows import Generated, GenerationRow
+from farthing.rl.rex import rex
+from farthing.tasks.arithmetic import ChainProblem, draw_of
+from farthing.traces.arrays import FloatArray, IntArray
+
+ENDS = NUMBERS["<answer>"]
+"""What ends a thought; the answer follows."""
+DIGITS = [NUMBERS[digit] for digit in "0123456789"]
+TOGETHER = 256
+"""Thoughts that are drawn, or asked, in one batch."""
+SETTINGS = Settings(advantage="given", kl=0.02, entropy=0.0)
+"""How the embedded network learns."""
+
+
+@dataclass(frozen=True)
+class ThinkingCourse:
+    """How long a thinker's network learns."""
+
+    updates: int = 30
+    prompts: int = 16
+    """Questions of an update."""
+    rollouts: int = 8
+    """Thoughts a question; they are told the thinker's modes in turn."""
+    cap: int = 128
+    """L: most tokens of a thought."""
+
+
+@dataclass(frozen=True)
+class ThinkingUpdate:
+    """What one update saw."""
+
+    update: int
+    right: float
+    """Mean chance of the right answer at the end of a thought."""
+    length: float
+    """Mean tokens of a thought."""
+    kl: float
+    """Divergence from what it began as, in nats a token."""
+
+
+Watch = Callable[[ThinkingUpdate], None]
+
+
+def train(
+    network: Any,
+    thinker: Thinker,
+    course: ThinkingCourse,
+    *,
+    seed: int,
+    settings: Settings = SETTINGS,
+    watch: Watch = lambda _: None,
+) -> list[ThinkingUpdate]:
+    """Train a network in place, and return how it went; the seed draws all that is drawn."""
+    generator = np.random.default_rng(seed)
+    longest = int(thinker.cuts[-1] * course.cap)
+    trainer = MaskedTrainer(Learners.of(network, settings), settings)
+    log: list[ThinkingUpdate] = []
+    for number in range(course.updates):
+        problems, told = _asked(thinker, course, generator)
+        network.eval()
+        prompts = [encode(mode + one.text) for one, mode in zip(problems, told, strict=True)]
+        drawn = think(network, prompts, longest, generator)
+        found = judged(trainer, thinker, problems, prompts, drawn, course)
+        advantage = spread(thinker.advantage(found), thinker.cuts, drawn, course.cap)
+        parts = [
+            (prompt, one.ids, [1] * len(one.ids), one.logprobs)
+            for prompt, one in zip(prompts, drawn, strict=True)
+        ]
+        batch = EpisodeBatch.of(parts, found.final, found.group.tolist(), given=advantage)
+        network.train()
+        figures = trainer.update(batch, max(rex(number / course.updates, 0.05), 1e-3), generator)
+        network.eval()
+        told_of = (float(found.final.mean()), float(found.length.mean()), figures.kl)
+        log.append(ThinkingUpdate(number + 1, *told_of))
+        watch(log[-1])
+    return log
+
+
+def _asked(
+    thinker: Thinker, course: ThinkingCourse, generator: np.random.Generator
+) -> tuple[list[ChainProblem], list[str]]:
+    drawn = draw_of("train", RECIPES, generator)
+    problems = [next(drawn) for _ in range(course.prompts)]
+    each = [thinker.modes[at % len(thinker.modes)] for at in range(course.rollouts)]
+    return [one for one in problems for _ in each], each * course.prompts
+
+
+def think(
+    network: Any,
+    prompts: Sequence[Sequence[int]],
+    cap: int,
+    generator: np.random.Generator,
+    hooks: Sequence[Hook] = (),
+) -> list[Generated]:
+    """Draw a thought after each prompt, at temperature 1; `<answer>` or the cap ends it."""
+    seeds = generator.integers(2**62, size=len(prompts)).tolist()
+    rows = [
+        GenerationRow(ids, cap + 1, 1.0, seed=seed, ends=frozenset({ENDS}))
+        for ids, seed in zip(prompts, seeds, strict=True)
+    ]
+    return [one for some in _batches(rows) for one in generate(network, some, hooks)]
+
+
+def length(thought: Generated, cap: int) -> int:
+    """Return the tokens of a thought, without what ends it."""
+    return min(cap, len(thought.ids) - (thought.ids[-1] == ENDS))
+
+
+@torch.no_grad()
+def digits(network: Any, contexts: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the probability of each digit as the answer after each context, [n, 10]."""
+    found = []
+    for some in _batches(contexts):
+        rows = [torch.tensor([*ids, ENDS]) for ids in some]
+        longest = max(map(len, rows))
+        tokens = torch.stack([pad(row, (0, longest - len(row))) for row in rows])
+        last = torch.tensor([len(row) - 1 for row in rows])
+        hidden = network.model(tokens.to(network.device)).last_hidden_state
+        logits = network.lm_head(hidden[torch.arange(len(rows)), last])
+        found.append(logits.softmax(dim=1)[:, DIGITS].double().cpu().numpy())
+    return np.concatenate(found)
+
+
+def chance_at(
+    network: Any,
+    problems: Sequence[ChainProblem],
+    prompts: Sequence[Sequence[int]],
+    thoughts: Sequence[Generated],
+    stops: IntArray,
+) -> FloatArray:
+    """Return the probability of the right answer where each thought is stopped, [n, S].
+
+    `stops` [n, S] are tokens; one that is asked twice at the same place is asked once.
+    """
+    contexts: dict[tuple[int, int], list[int]] = {}
+    for row, (prompt, thought) in enumerate(zip(prompts, thoughts, strict=True)):
+        for stop in stops[row].tolist():
+            contexts[row, stop] = [*prompt, *thought.ids[:stop]]
+    known = dict(zip(contexts, digits(network, list(contexts.values())), strict=True))
+    right = [int(problem.answer) for problem in problems]
+    return np.array(
+        [[known[row, stop][right[row]] for stop in some] for row, some in enumerate(stops.tolist())]
+    )
+
+
+def judged(
+    trainer: MaskedTrainer,
+    thinker: Thinker,
+    problems: Sequence[ChainProblem],
+    prompts: Sequence[Sequence[int]],
+    drawn: Sequence[Generated],
+    course: ThinkingCourse,
+) -> Thoughts:
+    """Return what came of thoughts, as a thinker reads it."""
+    places = (np.array(thinker.cuts) * course.cap).astype(np.int64)
+    lengths = np.array([length(one, places[-1]) for one in drawn])
+    stops = np.minimum(lengths[:, None], places[None, :])
+    right = chance_at(trainer.learners.policy, problems, prompts, drawn, stops)
+    group = np.repeat(np.arange(course.prompts), course.rollouts)
+    told = np.tile(np.arange(course.rollouts) % len(thinker.modes), course.prompts)
+    return Thoughts(lengths, course.cap, right, group, told, surprisal(trainer, prompts, drawn))
+
+
+@torch.no_grad()
+def surprisal(
+    trainer: MaskedTrainer, prompts: Sequence[Sequence[int]], drawn: Sequence[Generated]
+) -> FloatArray:
+    """Return -log Q of each thought, in nats, [n]; Q is what the network began as."""
+    found = []
+    for some in _batches(list(zip(prompts, drawn, strict=True))):
+        rows = [torch.tensor([*prompt, *one.ids]) for prompt, one in some]
+        longest = max(map(len, rows))
+        tokens = torch.stack([pad(row, (0, longest - len(row))) for row in rows])
+        logprobs = trainer.learners.reference(tokens)[:, :-1].log_softmax(dim=2)
+        taken = logprobs.gather(2, tokens[:, 1:, None])[:, :, 0]
+        for row, (prompt, one) in enumerate(some):
+            begin = len(prompt) - 1
+            found.append(-float(taken[row, begin : begin + len(one.ids)].sum()))
+    return np.array(found)
+
+
+def spread(
+    advantage: FloatArray, cuts: Sequence[float], drawn: Sequence[Generated], cap: int
+) -> list[FloatArray]:
+    """Give each token the advantage of the first cut that it stands before, [n, S] to [length].
+
+    What ends a thought is decided where it stands; after the last cut it is forced, and the last
+    cut's.
+    """
+    places = (np.array(cuts) * cap).astype(np.int64)
+    of_token = np.searchsorted(places, np.arange(cap + 1), side="right").clip(max=len(cuts) - 1)
+    return [row[of_token[: len(one.ids)]] for row, one in zip(advantage, drawn, strict=True)]
+
+
+_T = TypeVar("_T")
+
+
+def _batches(rows: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (rows[at : at + TOGETHER] for at in range(0, len(rows), TOGETHER))

@@ -1,0 +1,187 @@
+"""What thoughts are worth, beside loops over thoughts, budgets and cuts, and small known cases."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import cos, pi
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farthing.methods.thinkers.base import Thoughts, mean_of
+from farthing.methods.thinkers.baselines import LengthPenalty, RightAlone
+from farthing.methods.thinkers.brpo import Brpo
+from farthing.methods.thinkers.cib import Cib
+from farthing.methods.thinkers.e1 import E1, EFFORTS
+from farthing.methods.thinkers.elastic import Elastic
+from farthing.methods.thinkers.hbpo import SHARES, Hbpo
+from farthing.traces.arrays import FloatArray
+
+CAP = 64
+
+
+def thoughts(seed: int, questions: int = 3, each: int = 8, cuts: int = 5) -> Thoughts:
+    rng = np.random.default_rng(seed)
+    n = questions * each
+    return Thoughts(
+        length=rng.integers(1, CAP + 1, size=n),
+        cap=CAP,
+        right=rng.integers(0, 5, size=(n, cuts)) / 4,
+        group=np.repeat(rng.permutation(questions), each),
+        told=np.tile(np.arange(each) % len(SHARES), questions),
+        surprisal=rng.random(n) * 30,
+    )
+
+
+def plain_brpo(some: Thoughts, p: list[float]) -> FloatArray:
+    """Compute BRPO's advantages cut by cut, as its paper says it in words."""
+    n, cuts = some.right.shape
+    found = np.zeros((n, cuts))
+
+    def worth(i: int, s: int) -> float:
+        return sum(p[j] * float(some.right[i, j]) for j in range(s, cuts))
+
+    for i in range(n):
+        beside = [k for k in range(n) if some.group[k] == some.group[i]]
+        for s in range(cuts):
+            weights = [2.0**j for j in range(s)]
+            past = sum(w * float(some.right[i, j]) for j, w in enumerate(weights))
+            own = past / sum(weights) * sum(p[s:]) if s else 0.0
+            others = sum(worth(k, s) for k in beside) / len(beside)
+            found[i, s] = worth(i, s) - (s * own + (cuts - s) * others) / cuts
+    return found
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**20), st.booleans())
+def test_brpo_is_its_sums(seed: int, even: bool) -> None:
+    some = thoughts(seed)
+    chances = () if even else (0.1, 0.1, 0.2, 0.2, 0.4)
+    p = list(chances or [0.2] * 5)
+    assert Brpo(chances=chances).advantage(some) == pytest.approx(plain_brpo(some, p), abs=1e-12)
+
+
+def test_brpo_of_a_single_certain_cut_compares_with_the_others() -> None:
+    """At the first cut nothing is past: what is left is the reward less its group's mean."""
+    some = thoughts(1, cuts=1)
+    plain = some.final - mean_of(some.final, some.group)
+    assert Brpo(cuts=(1.0,)).advantage(some)[:, 0] == pytest.approx(plain)
+
+
+def test_brpo_pays_the_part_of_a_thought_that_finds_the_answer() -> None:
+    """Of two thoughts, one is right from the second cut on; the other from the last on."""
+    early, late = [0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]
+    some = Thoughts(
+        np.array([30, 60]),
+        CAP,
+        np.array([early, late]),
+        np.zeros(2, int),
+        np.zeros(2, int),
+        np.ones(2),
+    )
+    found = Brpo().advantage(some)
+    assert found[0, 0] == pytest.approx((3 / 4 - 1 / 4) / 2)
+    assert found[1, 0] == pytest.approx(-(3 / 4 - 1 / 4) / 2)
+    assert found[0, 3] < found[1, 3]  # by then the first has long been right
+
+
+def plain_hbpo(some: Thoughts) -> FloatArray:
+    """Compute HBPO's advantages thought by thought."""
+
+    def worth(tokens: float) -> float:
+        return 4 * cos(pi * tokens / (2 * CAP))
+
+    budgets = [SHARES[told] * CAP for told in some.told]
+    reward = []
+    for i, b in enumerate(budgets):
+        n = int(some.length[i])
+        reward.append(float(some.final[i]) * min(worth(n) - abs(n - b) / CAP, worth(b)))
+    found = []
+    for i, b in enumerate(budgets):
+        group = [reward[k] for k in range(len(reward)) if some.group[k] == some.group[i]]
+        same = [
+            reward[k]
+            for k in range(len(reward))
+            if some.group[k] == some.group[i] and budgets[k] == b
+        ]
+        deviation = float(np.std(group, ddof=1))
+        within = (reward[i] - sum(group) / len(group)) / (deviation + 1e-6) if deviation else 0.0
+        found.append(within + sum(same) / len(same) - worth(b))
+    return np.array(found)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**20))
+def test_hbpo_is_its_sums(seed: int) -> None:
+    some = thoughts(seed)
+    assert Hbpo().advantage(some)[:, 0] == pytest.approx(plain_hbpo(some), abs=1e-9)
+
+
+@pytest.mark.parametrize("told", range(4))
+def test_hbpo_is_best_kept_at_the_budget_or_a_little_below(told: int) -> None:
+    """No right thought is worth more than one that takes its budget; a long one is worth less."""
+    lengths = np.arange(1, CAP + 1)
+    n = len(lengths)
+    some = Thoughts(lengths, CAP, np.ones((n, 1)), np.zeros(n, int), np.full(n, told), np.ones(n))
+    worth = Hbpo().reward(some, np.full(n, SHARES[told] * CAP))
+    at = int(SHARES[told] * CAP) - 1
+    assert worth[at] == pytest.approx(worth.max())
+    assert (np.diff(worth[at:]) < 0).all()
+    assert (
+        not Hbpo()
+        .reward(
+            Thoughts(
+                lengths, CAP, np.zeros((n, 1)), np.zeros(n, int), np.full(n, told), np.ones(n)
+            ),
+            np.full(n, SHARES[told] * CAP),
+        )
+        .any()
+    )
+
+
+def test_the_baselines_are_right_and_right_less_a_price() -> None:
+    some = thoughts(3)
+    right = some.final - mean_of(some.final, some.group)
+    assert RightAlone().advantage(some)[:, 0] == pytest.approx(right)
+    length = some.length / CAP
+    priced = right - 0.25 * (length - mean_of(length, some.group))
+    assert LengthPenalty(price=0.25).advantage(some)[:, 0] == pytest.approx(priced)
+
+
+def unit(rewards: list[float]) -> list[float]:
+    """Return rewards less their mean, in their deviation; 0 where all are alike."""
+    mean, deviation = sum(rewards) / len(rewards), float(np.std(rewards, ddof=1))
+    return [(one - mean) / (deviation + 1e-6) if deviation else 0.0 for one in rewards]
+
+
+def by_group(rewards: list[float], group: Sequence[tuple[int, ...]]) -> FloatArray:
+    found = np.zeros(len(rewards))
+    for key in set(group):
+        rows = [i for i in range(len(rewards)) if group[i] == key]
+        found[rows] = unit([rewards[i] for i in rows])
+    return found
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**20))
+def test_elastic_and_cib_compare_what_their_rewards_say(seed: int) -> None:
+    some = thoughts(seed)
+    group = [(int(g),) for g in some.group]
+    right = [float(one) for one in some.final]
+    assert Elastic().advantage(some)[:, 0] == pytest.approx(by_group(right, group), abs=1e-9)
+    dear = [r - 0.02 * float(nats) for r, nats in zip(right, some.surprisal, strict=True)]
+    assert Cib().advantage(some)[:, 0] == pytest.approx(by_group(dear, group), abs=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**20))
+def test_e1_counts_right_answers_that_keep_their_effort(seed: int) -> None:
+    some = replace(thoughts(seed, each=9), told=np.tile(np.arange(9) % 3, 3))
+    reward = []
+    for i, told in enumerate(some.told):
+        same = [int(n) for n, g in zip(some.length, some.group, strict=True) if g == some.group[i]]
+        kept = int(some.length[i]) <= EFFORTS[told] * sum(same) / len(same)
+        reward.append(float(some.final[i]) if kept else 0.0)
+    cells = [(int(g), int(t)) for g, t in zip(some.group, some.told, strict=True)]
+    assert E1().advantage(some)[:, 0] == pytest.approx(by_group(reward, cells), abs=1e-9)
