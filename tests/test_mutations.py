@@ -936,7 +936,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a bundle forgets which questions chose its method",
-        "trial:Selection.remembered",
+        "selection:Selection.remembered",
         "{**bundle.questions, 'choose': chose}",
         "bundle.questions",
         "test_recommend::test_questions_that_chose_prove_nothing_later",
