@@ -150,6 +150,22 @@ def test_a_row_of_litellm_from_its_cache(imported: Import) -> None:
     assert imported("spend.json", [hit]) == becomes(call)
 
 
+@pytest.mark.parametrize(
+    "lost", [("prompt_tokens", "completion_tokens"), ("prompt_tokens",), ("completion_tokens",)]
+)
+def test_tokens_that_nobody_counted_make_no_call_free(
+    imported: Import, lost: tuple[str, ...]
+) -> None:
+    """A stream without usage has zeros throughout; an answered request read and wrote something."""
+    row = SPEND | {"spend": 0.0} | dict.fromkeys(lost, 0)
+    [call] = imported("spend.json", [row], "--price", "gpt-4o-mini-2024-07-18=1,2").calls
+    assert call.cost_usd is None
+    [counted] = imported(
+        "spend.json", [SPEND | {"spend": 0.0}], "--price", "gpt-4o-mini-2024-07-18=1,2"
+    ).calls
+    assert counted.cost_usd == pytest.approx(57e-6 + 18e-6)
+
+
 def test_a_failed_row_of_litellm(imported: Import) -> None:
     """As the proxy logs a failure: status, and `error_information` in the metadata."""
     about = {

@@ -1,5 +1,6 @@
 """A policy: trained, calibrated, evaluated, saved, read again, and asked."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +21,7 @@ from farthing.api.arguments import (
     whole_of,
 )
 from farthing.api.prediction import Prediction, predictions
-from farthing.api.questions import Traces, traces_of
+from farthing.api.questions import Traces, at_its_look, traces_of
 from farthing.api.rendering import drawn
 from farthing.api.wording import in_python, python_words, worded
 from farthing.bundle import folder as bundles
@@ -113,7 +114,9 @@ class Policy:
             return trained.calibrate(
                 held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
             )
-        asked = self._asked(promise)
+        asked, look = at_its_look(held_out, self._asked(promise))
+        for said in look:
+            warnings.warn(said, stacklevel=3)
         prove = self._part(ProvingQuestions, held_out, "the held-out questions", asked)
         if self.train is None and not asked.stands:
             raise InputError(

@@ -18,6 +18,7 @@ from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate as generate_questions
 from farthing.process.generator.presets import preset
+from farthing.promises.base import Promise
 from farthing.promises.kinds import weighted
 from farthing.promises.levels import Level
 from farthing.traces.arrays import SPLITS, TraceArrays
@@ -53,6 +54,8 @@ class Traces:
     dataset: Dataset
     records: Sequence[Trace] | None = field(default=None, repr=False)
     """The same questions with the texts of their answers; None of Parquet and of made-up ones."""
+    tries: tuple[Path, ...] = field(default=(), repr=False)
+    """The stores of `farthing try` that they are from, which count the proofs made on them."""
 
     def __len__(self) -> int:
         return len(self.dataset.traces)
@@ -157,7 +160,8 @@ class Traces:
         records = self.records
         if records is not None:
             records = [records[place] for place in places.tolist()]
-        return Traces(replace(self.dataset, traces=self.arrays.take(places)), records)
+        dataset = replace(self.dataset, traces=self.arrays.take(places))
+        return replace(self, dataset=dataset, records=records)
 
 
 def traces_of(value: Traces, what: str) -> Traces:
@@ -168,6 +172,16 @@ def traces_of(value: Traces, what: str) -> Traces:
             "generate return"
         )
     return value
+
+
+def at_its_look(
+    questions: Traces, asked: Promise, how: Sequence[Any] = ()
+) -> tuple[Promise, list[str]]:
+    """Return a promise at what a proof on questions of a try may spend, and what to say of it."""
+    from farthing.runtime.tried import at_next_look  # noqa: PLC0415 - models, where needed
+
+    asked, said = at_next_look(questions.tries, questions.arrays, asked, how)
+    return asked, [said] if said else []
 
 
 def _is_share(share: object) -> bool:
@@ -216,14 +230,16 @@ def read_traces(
         arrays, records, notes = read_all_with_records(paths, supplied)
     for note in notes:
         warnings.warn(in_python(note), stacklevel=2)
-    system = None
+    system, tries = None, tuple[Path, ...]()
     if job is not None or any(one.suffix in STORES for one in paths):
         from farthing.runtime.provenance import made_with  # noqa: PLC0415 - models, where needed
+        from farthing.runtime.tried import are_tries  # noqa: PLC0415
 
         with python_words():
-            system = made_with(paths, arrays, job).system
+            system, tries = made_with(paths, arrays, job).system, are_tries(paths)
     name = " + ".join(one.name for one in paths)
-    return _known(Dataset(name, arrays, system=system, missing=missing_of(missing)), records)
+    dataset = Dataset(name, arrays, system=system, missing=missing_of(missing))
+    return replace(_known(dataset, records), tries=tries)
 
 
 def from_records(

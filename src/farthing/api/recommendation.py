@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.api.arguments import seconds_of, shown, text_of, whole_of
 from farthing.api.policy import Policy
-from farthing.api.questions import Traces, traces_of
+from farthing.api.questions import Traces, at_its_look, traces_of
 from farthing.api.rendering import drawn
 from farthing.api.wording import in_python, worded
 from farthing.errors import InputError
 from farthing.promises.base import Promise
 from farthing.recommendation import recommend as rooms
+from farthing.recommendation.plan import default
 from farthing.recommendation.record import Recommendation as Found
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def recommend(
 ) -> Recommendation:
     """Choose the method that keeps a promise for the least money, prove it, and measure it.
 
+    Questions of a store that `farthing try` made count the proofs made on them: each is made at a
+    smaller share of delta, so that all of them hold together.
+
     Args:
         traces: the questions; what each of them does is decided here.
         promise: Parity, Agreement, Coverage or Selective; None: parity with the reference of a
@@ -82,7 +86,8 @@ def recommend(
             promise names another reference.
         TooFewTracesError: there are too few questions.
     """
-    dataset = traces_of(traces, "the questions").dataset
+    questions = traces_of(traces, "the questions")
+    dataset = questions.dataset
     if promise is not None and not isinstance(promise, Promise):
         raise InputError(
             f"the promise is {shown(promise)}; give a record, such as ft.Parity('gpt-4o', 0.02)"
@@ -93,15 +98,20 @@ def recommend(
             f"the promise is held against {named}, and the reference is {shown(reference)}; name "
             "one of them, or the same twice"
         )
+    seed = whole_of(seed, "seed", 0)
+    look: list[str] = []
+    if questions.tries:
+        asked = promise or default(questions.arrays)
+        promise, look = at_its_look(questions, asked, [reference, deadline_s, holdout, seed])
     found = rooms.recommend(
         dataset,
         promise,
         reference=None if reference is None else text_of(reference, "the reference", "gpt-4o"),
         deadline_s=None if deadline_s is None else seconds_of(deadline_s, "deadline_s"),
         holdout=None if holdout is None else whole_of(holdout, "holdout", 0),
-        seed=whole_of(seed, "seed", 0),
+        seed=seed,
     )
-    notes = tuple(map(in_python, found.notes))
+    notes = tuple(map(in_python, [*found.notes, *look]))
     return Recommendation(
         replace(found, notes=notes, outlook=in_python(found.outlook)), dataset.name
     )

@@ -160,18 +160,22 @@ def calibrate(
     from farthing.recommendation import certify, pipeline
     from farthing.reports.bundle import calibrated, promised
     from farthing.runtime.provenance import made_with
+    from farthing.runtime.tried import are_tries, at_next_look
 
     promise, (bundle, traces) = wanted.read(population), (recorded.bundle, recorded.traces)
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
     arrays = files.read_traces(*traces) if late is None else late.traces
     made = made_with(traces, arrays, job)
+    promise, look = at_next_look(are_tries(traces), arrays, promise)
     serving = certify.Serving(budget.per_question, made.system, missing=missing)
     done = pipeline.calibrate(
         bundle, arrays, promise, split=parts.split, serving=serving, late=late
     )
     _say_sizes(done.sizes)
-    doubts = (*filter(None, [made.note, done.certificate.promise.too_short(done.certificate)]),)
+    doubts = (
+        *filter(None, [made.note, look, done.certificate.promise.too_short(done.certificate)]),
+    )
     _doubt((*done.notes, *doubts))
     if as_json:
         show_json(calibrated(done, doubts))

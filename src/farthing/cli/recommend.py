@@ -1,7 +1,7 @@
 """`farthing recommend`: what to use instead of the model that is paid for today, and the proof."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -99,6 +99,7 @@ def recommend(
     from farthing.recommendation.plan import default
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.provenance import made_with
+    from farthing.runtime.tried import are_tries, at_next_look
     from farthing.traces.pool import one_model_each
 
     check_written(out, report)
@@ -112,6 +113,9 @@ def recommend(
     arrays = files.checked(arrays, notes)
     kind, reference = wanted.promise or default(arrays).kind, wanted.reference
     promise = with_defaults(kind, wanted.alpha, wanted.given).beside(reference)
+    promise, look = at_next_look(
+        are_tries(traces), arrays, promise, [reference, deadline, holdout, seed]
+    )
     system = made_with(traces, arrays, None).system
     dataset = Dataset(files.named(traces), arrays, system=system, missing=missing)
     with interruptible("nothing was saved"), trainings() as shown:
@@ -124,6 +128,7 @@ def recommend(
             seed=seed,
             progress=Learning(shown, "trying methods"),
         )
+    found = replace(found, notes=(*found.notes, *filter(None, [look])))
     if out is not None:
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")

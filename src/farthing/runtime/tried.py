@@ -5,18 +5,24 @@ the same questions spends 0.6 / k^2 of delta: all proofs together spend delta at
 many there are. The same proof of the same questions again is no new one.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 import msgspec
 
 from farthing.models.openai_compatible import OpenAISettings
+from farthing.promises.base import Promise
+from farthing.promises.levels import exact_level
 from farthing.runtime.replay import Replay
 from farthing.runtime.trying import FIRST_LOOK
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import question_hashes
-from farthing.traces.store import Store
+from farthing.traces.store import STORES, Store
 
 MARK = 8
 """Bytes of the hash of a question's id."""
@@ -120,6 +126,49 @@ def look(store: Store, arrays: TraceArrays, proof: Any) -> int:
         "INSERT INTO proofs (proof, questions) VALUES (?, ?)", (name, b"".join(sorted(asked)))
     )
     return len(earlier) + 1
+
+
+def are_tries(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return which of some files are stores that a try made."""
+    found = []
+    for path in paths:
+        if path.suffix in STORES:
+            with Store.read(path) as store:
+                found += [path] if recall(store) is not None else []
+    return tuple(found)
+
+
+def at_next_look(
+    tries: Sequence[Path], arrays: TraceArrays, asked: Promise, how: Sequence[Any] = ()
+) -> tuple[Promise, str]:
+    """Return a promise at the share of its delta that a proof may spend, and what to say of it.
+
+    Where the questions are of no try, or the promise has no delta, it is returned as it is. The
+    look is written down before the proof is made.
+
+    Args:
+        tries: the stores that the questions are from.
+        arrays: the questions.
+        asked: the promise, with the delta of all proofs on them together.
+        how: JSON values that tell the proof from another one of this promise on these questions;
+            where there are none, it counts as a new one each time.
+    """
+    delta = getattr(asked, "delta", None)
+    if not tries or delta is None:
+        return asked, ""
+    looks = []
+    for path in tries:
+        with Store.open(path) as store:
+            looks.append(look(store, arrays, [repr(asked), *(how or [uuid4().hex])]))
+    k = max(looks)
+    spent = exact_level(delta) * share_of_look(k)
+    of = " and ".join(path.name for path in tries)
+    said = (
+        f"this is proof {k} on questions of {of}; all proofs on them share the risk of error of "
+        f"{float(exact_level(delta)):g}, and this one has {float(spent):.3g} of it"
+    )
+    at_share: Promise = replace(asked, delta=spent)  # type: ignore[type-var]
+    return at_share, said
 
 
 def _unpacked(packed: bytes) -> set[bytes]:

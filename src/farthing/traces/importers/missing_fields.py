@@ -89,14 +89,16 @@ class TokenCosts:
         if call.cost_usd is not None or call.error is not None:
             return call
         model = recorded.model
-        if call.input_tokens is None or call.output_tokens is None:
+        # No request reads nothing, and no reply of words is nothing: such a 0 was not counted.
+        wrote = call.output_tokens if call.output_tokens or not call.text else None
+        if not call.input_tokens or wrote is None:
             self.uncounted[model] = self.uncounted.get(model, 0) + 1
             return call
         price = self._price(recorded)
         if price is None:
             self.unpriced[model] = self.unpriced.get(model, 0) + 1
             return call
-        used = Usage(call.input_tokens, call.output_tokens)
+        used = Usage(call.input_tokens, wrote)
         usd = usd_from_nano(price.cost_nano(used, call.latency_s or 0.0))
         if usd > MOST_USD:
             problem = f"make the call cost ${usd:g}; check them, and the price of {model}"
