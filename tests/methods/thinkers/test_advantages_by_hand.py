@@ -27,7 +27,7 @@ def thoughts(seed: int, questions: int = 3, each: int = 8, cuts: int = 5) -> Tho
     return Thoughts(
         length=rng.integers(1, CAP + 1, size=n),
         cap=CAP,
-        right=rng.integers(0, 5, size=(n, cuts)) / 4,
+        right=rng.integers(0, 2, size=(n, cuts)).astype(float),
         group=np.repeat(rng.permutation(questions), each),
         told=np.tile(np.arange(each) % len(SHARES), questions),
         surprisal=rng.random(n) * 30,
@@ -142,11 +142,12 @@ def test_hbpo_is_best_kept_at_the_budget_or_a_little_below(told: int) -> None:
 
 def test_the_baselines_are_right_and_right_less_a_price() -> None:
     some = thoughts(3)
-    right = some.final - mean_of(some.final, some.group)
-    assert RightAlone().advantage(some)[:, 0] == pytest.approx(right)
-    length = some.length / CAP
-    priced = right - 0.25 * (length - mean_of(length, some.group))
-    assert LengthPenalty(price=0.25).advantage(some)[:, 0] == pytest.approx(priced)
+    group = [(int(g),) for g in some.group]
+    right = [float(one) for one in some.final]
+    assert RightAlone().advantage(some)[:, 0] == pytest.approx(by_group(right, group), abs=1e-9)
+    dear = [r - 0.25 * int(n) / CAP for r, n in zip(right, some.length, strict=True)]
+    found = LengthPenalty(price=0.25).advantage(some)[:, 0]
+    assert found == pytest.approx(by_group(dear, group), abs=1e-9)
 
 
 def unit(rewards: list[float]) -> list[float]:

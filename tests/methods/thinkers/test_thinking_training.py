@@ -18,7 +18,7 @@ from farthing.methods.thinkers.baselines import LengthPenalty, RightAlone
 from farthing.methods.thinkers.brpo import Brpo
 from farthing.methods.thinkers.budget_guidance import BudgetGuidance, RemainingLength, guided
 from farthing.methods.thinkers.hbpo import SHARES, Hbpo
-from farthing.methods.thinkers.training import ENDS, SETTINGS, ThinkingCourse, think
+from farthing.methods.thinkers.training import ENDS, SETTINGS, DrawnThoughts, ThinkingCourse, think
 from farthing.models.generation import Context
 from farthing.models.generation_rows import Generated
 from farthing.tasks.arithmetic import draw_of
@@ -57,7 +57,7 @@ def test_a_cut_is_asked_for_the_answer_with_the_thought_so_far() -> None:
     prompts = [encode(one.text) for one in problems]
     thoughts = [thought([5, 9, 11, ENDS]), thought([7] * 9), thought([20, ENDS])]
     stops = np.array([[2, 3], [2, 8], [1, 1]])
-    found = training.chance_at(net, problems, prompts, thoughts, stops)
+    found = training.chance_at(net, DrawnThoughts(problems, prompts, thoughts), stops)
     for row, (problem, prompt, one) in enumerate(zip(problems, prompts, thoughts, strict=True)):
         for cut, stop in enumerate(stops[row]):
             tokens = torch.tensor([[*prompt, *one.ids[:stop], ENDS]])
@@ -82,6 +82,7 @@ def test_a_thinker_sees_lengths_groups_modes_and_surprisal() -> None:
     assert found.told.tolist() == [0, 1, 2, 3] * 2
     assert (found.length <= CAP).all()
     assert found.right.shape == (8, 1)
+    assert set(found.right.flat) <= {0.0, 1.0}  # a guess is no tenth of a right answer
     assert update.length == pytest.approx(found.length.mean())
     # Before the first update the prior is the network itself.
     assert (found.surprisal > 0).all()
@@ -92,7 +93,7 @@ def test_surprisal_is_the_sum_over_the_thoughts_tokens() -> None:
     trainer = MaskedTrainer(Learners.of(net, SETTINGS), SETTINGS)
     prompts = [[5, 6], [7, 8, 9]]
     drawn = think(net, prompts, CAP, np.random.default_rng(0))
-    found = training.surprisal(trainer, prompts, drawn)
+    found = training.surprisal(trainer, DrawnThoughts([], prompts, drawn))
     assert found == pytest.approx([-sum(one.logprobs) for one in drawn], rel=1e-4)
 
 
@@ -122,9 +123,21 @@ def test_guidance_weighs_each_token_by_the_chance_that_the_rest_fits() -> None:
         steered = hook(logits, [Context([5, 6, 7], 1)])
         hidden = net.model(tokens).last_hidden_state[:, -1]
         shape, rate = predictor.gamma(hidden)
-    fits = np.asarray(gamma.cdf(np.log1p(9 - 2 - 1), shape[0].numpy(), scale=1 / rate[0].numpy()))
+    fits = np.asarray(gamma.cdf(np.log1p(9 - 2), shape[0].numpy(), scale=1 / rate[0].numpy()))
     fits[ENDS] = 1.0
     assert (steered - logits)[0].numpy() == pytest.approx(np.log(fits), rel=1e-3, abs=1e-4)
+
+
+def test_a_budget_is_all_of_a_thought_but_what_ends_it() -> None:
+    """Before the last token of the budget others may still come; after it nothing but the end."""
+    net, predictor = tiny(), RemainingLength(torch.nn.Linear(16, 2 * len(SYMBOLS)))
+    others = [token for token in range(len(SYMBOLS)) if token != ENDS]
+    for taken, some in ((2, True), (3, False)):
+        ids = [5, *range(10, 10 + taken)]
+        with guided(net, predictor, 3, ENDS) as hook, torch.no_grad():
+            steered = hook(net(torch.tensor([ids])).logits[:, -1], [Context(ids, 1)])
+        assert bool(steered[0, others].isfinite().any()) is some
+        assert steered[0, ENDS].isfinite()
 
 
 @pytest.mark.slow

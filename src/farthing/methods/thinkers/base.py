@@ -29,7 +29,7 @@ class Thoughts:
     cap: int
     """L: the most tokens that a thought may have."""
     right: FloatArray
-    """[n, S] probability that the answer is right that is given at each cut, in [0, 1]."""
+    """[n, S] 1 where the answer is right that is given at a cut, else 0."""
     group: IntArray
     """[n] the question's number; thoughts on one question are compared with each other."""
     told: IntArray
@@ -67,18 +67,18 @@ UNTOLD_ALONE = (UNTOLD,)
 """The modes of those that tell nothing."""
 
 
-def compared(reward: FloatArray, group: IntArray, *, scaled: bool = True) -> FloatArray:
-    """Return the group-relative advantage of rewards, [n] to [n, 1]: see `group_advantage`.
+def compared(reward: FloatArray, group: IntArray) -> FloatArray:
+    """Return GRPO's advantage of rewards, [n] to [n, 1]: see `group_advantage`.
 
-    >>> compared(np.array([1.0, 0.0, 0.5]), np.array([0, 0, 1]), scaled=False).T
-    array([[ 0.5, -0.5,  0. ]])
+    >>> compared(np.array([1.0, 0.0, 0.5]), np.array([0, 0, 1])).round(3).T
+    array([[ 0.707, -0.707,  0.   ]])
     """
     import torch  # noqa: PLC0415 - an extra, and cards are read without it
 
     from farthing.rl.group_advantage import group_advantage  # noqa: PLC0415
 
     rewards, groups = torch.from_numpy(reward), torch.from_numpy(group)
-    found: FloatArray = group_advantage(rewards, groups, scaled=scaled).numpy()
+    found: FloatArray = group_advantage(rewards, groups).numpy()
     return found[:, None]
 
 

@@ -9,14 +9,14 @@ from farthing.traces.arrays import FloatArray
 
 @dataclass(frozen=True)
 class RightAlone:
-    """Plain group-relative training: r = 1 where the answer is right (arXiv 2402.03300)."""
+    """Plain group-relative training, r = 1 where right, by GRPO (arXiv 2402.03300)."""
 
     cuts: tuple[float, ...] = AT_END
     modes: tuple[str, ...] = UNTOLD_ALONE
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        return compared(thoughts.final, thoughts.group, scaled=False)
+        return compared(thoughts.final, thoughts.group)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LengthPenalty:
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
         reward = thoughts.final - self.price * thoughts.length / thoughts.cap
-        return compared(reward, thoughts.group, scaled=False)
+        return compared(reward, thoughts.group)
 
 
 RIGHT_ALONE = SystemCard(

@@ -14,7 +14,7 @@ the first counts.
 
 Source: Optimizing Anytime Reasoning via Budget Relative Policy Optimization (arXiv 2505.13438),
 and `brpo.py` of the authors' code (sail-sg/AnytimeReasoner). They train what answers at a cut as
-well, by comparison at that cut. Here the answer is read off, so its expectation stands for it.
+well, by comparison at that cut. Here the answer is read off the thought, and left as it is.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,11 @@
 """Budget Guidance: a thought is steered so that it ends within a budget; the model stays as it is.
 
-A predictor says, for every token y that could come next, how many more would follow it. That is a
-Gamma distribution of log(1 + remaining), whose shape and rate are linear in the network's hidden
-state. With l the budget and t the tokens so far, the next token is drawn from
+A predictor says, for every token y that could come next, how many more would follow it, the one
+that ends the thought among them. That is a Gamma distribution of log(1 + remaining), whose shape
+and rate are linear in the network's hidden state. With l the budget, without what ends the thought,
+and t the tokens so far, the next token is drawn from
 
-    p(y) P(remaining <= l - t - 1 | y), normalised
+    p(y) P(remaining <= l - t | y), normalised
 
 so that what leads to long thoughts becomes unlikely in good time, where a cut would only break off.
 What ends the thought has probability 1 of fitting; where nothing is left, it alone does.
@@ -49,7 +50,7 @@ class RemainingLength:
 
         shape, rate = self.gamma(hidden)
         within: Tensor = torch.special.gammainc(shape, rate * left.clamp_min(0).log1p()[:, None])
-        return within.where(left[:, None] >= 0, torch.zeros_like(within))
+        return within.where(left[:, None] > 0, torch.zeros_like(within))
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def guided(network: Any, predictor: RemainingLength, budget: int, ends: int) -> 
     @torch.no_grad()
     def steer(logits: "Tensor", contexts: "Sequence[Context]") -> "Tensor":
         taken = [len(one.ids) - one.begun for one in contexts]
-        left = torch.tensor([budget - one - 1.0 for one in taken], device=logits.device)
+        left = torch.tensor([float(budget - one) for one in taken], device=logits.device)
         within = predictor.fits(seen[0], left)
         within[:, ends] = 1.0
         return logits + within.log()

@@ -1,9 +1,11 @@
 """Train a network to think no longer than it must, by whatever thinker judges its thoughts.
 
-    draw questions -> thoughts -> the chance of the right answer at each cut -> advantages -> update
+    draw questions -> thoughts -> an answer at each cut -> advantages -> update
 
-The answer is one token that is read off the thought, so its probability stands for a draw. The
-update is that of CORL's controllers (`lm/masked_ppo.py`), with the thinker's advantages given.
+The answer is one token; it is drawn, as the thought is. (Its probability in place of a draw would
+give every guess a tenth of a right answer, and advantages that are divided by their deviation make
+that whole.) The update is that of CORL's controllers (`lm/masked_ppo.py`), with the thinker's
+advantages given.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +54,7 @@ class ThinkingUpdate:
 
     update: int
     right: float
-    """Mean chance of the right answer at the end of a thought."""
+    """Share of the thoughts that are right at their end."""
     length: float
     """Mean tokens of a thought."""
     kl: float
@@ -60,6 +62,16 @@ class ThinkingUpdate:
 
 
 Watch = Callable[[ThinkingUpdate], None]
+
+
+@dataclass(frozen=True)
+class DrawnThoughts:
+    """Thoughts with the questions that they are about, [n] each."""
+
+    problems: Sequence[ChainProblem]
+    prompts: Sequence[Sequence[int]]
+    """What was written before each, as token ids."""
+    thoughts: Sequence[Generated]
 
 
 def train(
@@ -81,7 +93,8 @@ def train(
         network.eval()
         prompts = [encode(mode + one.text) for one, mode in zip(problems, told, strict=True)]
         drawn = think(network, prompts, longest, generator)
-        found = judged(trainer, thinker, problems, prompts, drawn, course)
+        asked = DrawnThoughts(problems, prompts, drawn)
+        found = judged(trainer, thinker, asked, course, generator)
         advantage = spread(thinker.advantage(found), thinker.cuts, drawn, course.cap)
         parts = [
             (prompt, one.ids, [1] * len(one.ids), one.logprobs)
@@ -142,23 +155,17 @@ def digits(network: Any, contexts: Sequence[Sequence[int]]) -> FloatArray:
     return np.concatenate(found)
 
 
-def chance_at(
-    network: Any,
-    problems: Sequence[ChainProblem],
-    prompts: Sequence[Sequence[int]],
-    thoughts: Sequence[Generated],
-    stops: IntArray,
-) -> FloatArray:
+def chance_at(network: Any, drawn: DrawnThoughts, stops: IntArray) -> FloatArray:
     """Return the probability of the right answer where each thought is stopped, [n, S].
 
     `stops` [n, S] are tokens; one that is asked twice at the same place is asked once.
     """
     contexts: dict[tuple[int, int], list[int]] = {}
-    for row, (prompt, thought) in enumerate(zip(prompts, thoughts, strict=True)):
+    for row, (prompt, thought) in enumerate(zip(drawn.prompts, drawn.thoughts, strict=True)):
         for stop in stops[row].tolist():
             contexts[row, stop] = [*prompt, *thought.ids[:stop]]
     known = dict(zip(contexts, digits(network, list(contexts.values())), strict=True))
-    right = [int(problem.answer) for problem in problems]
+    right = [int(problem.answer) for problem in drawn.problems]
     return np.array(
         [[known[row, stop][right[row]] for stop in some] for row, some in enumerate(stops.tolist())]
     )
@@ -167,28 +174,27 @@ def chance_at(
 def judged(
     trainer: MaskedTrainer,
     thinker: Thinker,
-    problems: Sequence[ChainProblem],
-    prompts: Sequence[Sequence[int]],
-    drawn: Sequence[Generated],
+    drawn: DrawnThoughts,
     course: ThinkingCourse,
+    generator: np.random.Generator,
 ) -> Thoughts:
     """Return what came of thoughts, as a thinker reads it."""
     places = (np.array(thinker.cuts) * course.cap).astype(np.int64)
-    lengths = np.array([length(one, places[-1]) for one in drawn])
+    lengths = np.array([length(one, places[-1]) for one in drawn.thoughts])
     stops = np.minimum(lengths[:, None], places[None, :])
-    right = chance_at(trainer.learners.policy, problems, prompts, drawn, stops)
+    chance = chance_at(trainer.learners.policy, drawn, stops)
+    # One draw a thought: where it ends before a cut, both have the same answer.
+    right = (generator.random((len(lengths), 1)) < chance).astype(np.float64)
     group = np.repeat(np.arange(course.prompts), course.rollouts)
     told = np.tile(np.arange(course.rollouts) % len(thinker.modes), course.prompts)
-    return Thoughts(lengths, course.cap, right, group, told, surprisal(trainer, prompts, drawn))
+    return Thoughts(lengths, course.cap, right, group, told, surprisal(trainer, drawn))
 
 
 @torch.no_grad()
-def surprisal(
-    trainer: MaskedTrainer, prompts: Sequence[Sequence[int]], drawn: Sequence[Generated]
-) -> FloatArray:
+def surprisal(trainer: MaskedTrainer, drawn: DrawnThoughts) -> FloatArray:
     """Return -log Q of each thought, in nats, [n]; Q is what the network began as."""
     found = []
-    for some in _batches(list(zip(prompts, drawn, strict=True))):
+    for some in _batches(list(zip(drawn.prompts, drawn.thoughts, strict=True))):
         rows = [torch.tensor([*prompt, *one.ids]) for prompt, one in some]
         longest = max(map(len, rows))
         tokens = torch.stack([pad(row, (0, longest - len(row))) for row in rows])
