@@ -193,7 +193,7 @@ def test_selective_needs_a_draw_and_graded_training_questions(
     ask_persons(book, session, "", truly, seen.append, batch=40)
     assert not seen[0].certificate.promises
     assert seen[-1].certificate.promises
-    assert "which answers" in seen[-1].sentence()
+    assert "proved: a policy that answers" in seen[-1].sentence()
     late = book.graded()
     done = pipeline.calibrate(bundle, late.traces, asked, split=SPLIT, late=late)
     assert done.certificate == seen[-1].certificate

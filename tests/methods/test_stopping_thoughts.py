@@ -21,7 +21,10 @@ from farthing.process.play import outcome_of, play
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.parity import Parity
+from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.candidates import candidates, default_candidates
+from farthing.recommendation.escalation import EscalationModel
+from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.splits import as_played
 from farthing.traces.arrays import TraceArrays
@@ -231,3 +234,27 @@ def test_thoughts_that_were_cut_short_prove_nothing() -> None:
     assert whole.complete.all()
     with pytest.raises(InputError, match="1 complete question"):
         recommend(Dataset("short", traces), Agreement())
+
+
+def test_a_thought_that_is_passed_on_costs_the_rest_of_it() -> None:
+    """By the sum of what each cut adds; a thought that reached the end costs nothing more."""
+    traces = thoughts(40, seed=4)
+    part = ReportingQuestions(traces, cascade(traces))
+    passed = EscalationModel.of(part, f"cut-{CUTS}")
+    turns = cascade(traces)
+    for reached in range(CUTS + 1):
+        made = np.zeros((len(traces), CUTS), dtype=bool)
+        made[:, :reached] = True
+        rest = turns.cost_nano[:, reached:, 0].sum(axis=1)
+        assert passed.extra_nano(made).tolist() == rest.tolist()
+
+
+@pytest.mark.slow
+def test_a_selective_promise_of_thoughts_is_about_prefixes() -> None:
+    """What is proved thinks up to a cut, whose whole price it pays, and leaves the rest."""
+    found = recommend(Dataset("thoughts", thoughts(600, seed=5)), Selective("0.55", "0.2"))
+    assert found.certificate is not None
+    assert found.certificate.promises
+    played = as_played("new", found.bundle, thoughts(200, seed=6))
+    made = found.bundle.policy.calls_made(played)  # type: ignore[attr-defined]
+    assert (np.diff(made.astype(int), axis=1) <= 0).all(), "cuts are reached one after another"

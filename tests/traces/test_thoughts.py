@@ -103,6 +103,8 @@ def test_of_a_thought_cut_short_the_end_is_unknown() -> None:
     assert cascade(arrays).recorded.tolist() == [2, 4]
     whole = assemble([thought(["5", "4", "4", "4"], "long", truncated=True), thought(["4"] * 4)])
     assert whole.complete.tolist() == [False, True]
+    assert cascade(whole).recorded.tolist() == [3, 4]
+    assert cascade(whole).complete.tolist() == [False, True], "nor is it known in turn"
 
 
 def test_the_bound_of_a_thought_is_unknown_from_the_first_cut_without_one() -> None:
@@ -174,6 +176,24 @@ def test_files_and_stores_keep_thoughts(tmp_path: Path) -> None:
     same(read_parquet(tmp_path / "a.parquet"), arrays)
 
 
+def test_arrays_say_again_what_was_cut_short_and_where_thoughts_ended() -> None:
+    traces = [
+        thought(["5", "4"], "short", ended=True),
+        thought(["4", "5", "6", "4"], "whole"),
+        thought(["4", "5", "6", "4"], "cut", truncated=True),
+        structs.replace(thought(["4", "5"], "early"), truncated=True),
+    ]
+    arrays = assemble(traces)
+    again = [record_of(arrays, i) for i in range(len(traces))]
+    assert [len(trace.calls) for trace in again] == [2, 4, 4, 2]
+    assert [trace.truncated for trace in again] == [False, False, True, True]
+    assert [trace.calls[-1].ended for trace in again] == [True, True, False, False]
+    assert [sum(c.cost_usd or 0.0 for c in trace.calls) for trace in again] == pytest.approx(
+        [sum(c.cost_usd or 0.0 for c in trace.calls) for trace in traces]
+    )
+    assert assemble(again).complete.tolist() == arrays.complete.tolist()
+
+
 def test_records_and_texts_find_their_cuts() -> None:
     traces = [thought(["4", "5", None, "4"])]
     arrays = assemble(traces)
@@ -183,4 +203,5 @@ def test_records_and_texts_find_their_cuts() -> None:
         (1, "thought", "0"), (2, "thought", "1"), (3, "thought", None), (4, "thought", "0"),
     ]  # fmt: skip
     assert [call.cost_usd for call in calls] == [usd_from_nano(nano) for nano in NANO]
+    assert [call.ended for call in calls] == [None, None, None, True]
     assert with_itself(arrays, "cut-4") is None

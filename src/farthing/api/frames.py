@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from farthing.errors import InputError
 from farthing.money import usd_from_nano
@@ -27,20 +28,31 @@ def record_of(arrays: TraceArrays, i: int) -> Trace:
 
     Parquet and made-up questions have no texts of answers.
     """
-    if arrays.cuts:
+    short, cuts = bool(arrays.recorded[i] < arrays.horizon), arrays.cuts
+    if cuts:
         arrays, i = cascade(arrays.take(np.array([i]))), 0
-    rounds, roles = np.nonzero(arrays.made[i])
+    before = _end(arrays, i) if cuts else arrays.horizon
+    made = arrays.made[i] & (np.arange(arrays.horizon) < before)[:, None]
+    rounds, roles = np.nonzero(made)
     group, split = int(arrays.group[i]), int(arrays.split[i])
+    calls = [_call(arrays, i, t, k) for t, k in zip(rounds.tolist(), roles.tolist(), strict=True)]
+    if cuts and calls:
+        calls[-1] = structs.replace(calls[-1], ended=not short)
     return Trace(
         id=str(arrays.ids[i]),
         question="" if arrays.question is None else arrays.question[i],
-        calls=[
-            _call(arrays, i, t, k) for t, k in zip(rounds.tolist(), roles.tolist(), strict=True)
-        ],
+        calls=calls,
         group=None if group < 0 else arrays.group_names[group],
         split=None if split < 0 else SPLITS[split],  # type: ignore[arg-type]
         independent=bool(arrays.independent[i]),
+        truncated=short,
     )
+
+
+def _end(turns: TraceArrays, i: int) -> int:
+    """Return after how many cuts a thought ended: those that follow add nothing to it."""
+    added = turns.cost_nano[i, :, 0] > 0
+    return int(np.flatnonzero(added)[-1]) + 1 if added.any() else turns.horizon
 
 
 def _call(arrays: TraceArrays, i: int, t: int, k: int) -> Call:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.methods.base import Fitted, Method, Progress
+from farthing.methods.logistic import logistic
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.process.action_space import SpaceName, arrange
@@ -129,10 +130,7 @@ class SetSizePenaltyLearner:
         along = policy.followed(train)
         laid, scores = along.traces, along.scores
         given = laid.answer != NO_ANSWER
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - training alone
-
-        model = LogisticRegression(C=1.0, solver="newton-cholesky")
-        model.fit(evidence(laid, scores[:, :, -1])[given], laid.correct[given])
+        model = logistic(evidence(laid, scores[:, :, -1])[given], laid.correct[given], 1.0)
         weights = np.append(model.coef_[0], model.intercept_[0])
         price = self.set_size_price * float(train.round_cost_nano.mean())
         return Fitted(SetSizePenaltyPolicy(policy, weights, price))

@@ -14,6 +14,7 @@ import numpy as np
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Fitted, Method, Progress
+from farthing.methods.logistic import logistic
 from farthing.process.base import InRounds
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 
@@ -146,10 +147,7 @@ def _fit(seen: FloatArray, gains: BoolArray, strength: float) -> FloatArray:
     if gains.all() or not gains.any():
         odds = (gains.sum() + 0.5) / (gains.size - gains.sum() + 0.5)
         return np.broadcast_to([0.0] * width + [np.log(odds)], (rounds, width + 1)).copy()
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - training alone
-
-    model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=100)
-    model.fit(_with_deviations(seen), gains.reshape(-1))
+    model = logistic(_with_deviations(seen), gains.reshape(-1), strength)
     parts = model.coef_.reshape(rounds + 1, width + 1)
     weights: FloatArray = parts[0] + parts[1:]
     weights[:, -1] += model.intercept_

@@ -25,6 +25,8 @@ class EscalationModel:
     """[n]"""
     place: int
     """Which call of the questions as they are played it is, t * L + l."""
+    so_far_nano: IntArray | None = None
+    """[n, L] of the cuts of thoughts: what thinking up to each costs; None of other calls."""
 
     @classmethod
     def of(cls, part: Questions, role: str) -> "EscalationModel":
@@ -33,20 +35,28 @@ class EscalationModel:
         if role not in recorded.roles:
             raise UnknownNameError("role", role, recorded.roles)
         at = recorded.roles.index(role)
+        cuts = recorded.cost_nano[:, 0] if recorded.cuts else None
         return cls(
             role,
             recorded.correct[:, 0, at],
             recorded.answer[:, 0, at] != NO_ANSWER,
             recorded.cost_nano[:, 0, at],
-            _place(part.played, role, recorded.models[at] or role),
+            _place(part.played, role, recorded.models[at] or role) if cuts is None else at,
+            cuts,
         )
 
     def extra_nano(self, made: BoolArray) -> IntArray:
         """Return what asking it costs, [n]: nothing where its call was made already.
 
+        A thought goes on from the cut that it has reached.
+
         Args:
             made: [n, T * L] which calls the policy makes before it ends.
         """
+        if self.so_far_nano is not None:
+            spent = np.where(made, self.so_far_nano, 0).max(axis=1)
+            rest: IntArray = np.maximum(self.cost_nano - spent, 0)
+            return rest
         return np.where(made[:, self.place], 0, self.cost_nano)
 
     def added(self, points: OperatingPoints, made: BoolArray) -> OperatingPoints:

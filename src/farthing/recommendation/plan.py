@@ -140,7 +140,7 @@ def plan_of(dataset: Dataset, asked: Promise, seed: int, parts: FourWaySplit) ->
             f"nothing can be recommended for a promise of {asked.kind}; ask for coverage, parity, "
             "agreement or selective"
         )
-    named = asked.reference or dataset.reference
+    named = asked.reference or asked.passes_to or dataset.reference
     choosing = parts.choose if parts.choose.size else parts.train
     choose, log = (traces.take(rows) for rows in (choosing, who_say(len(traces), parts)))
     alone = bool(traces.independent.all())
@@ -156,11 +156,12 @@ def proves_side_by_side(asked: Promise, traces: TraceArrays) -> bool:
     """Return whether several candidates are proved at shares of delta, so that none is chosen.
 
     Coverage holds on average over draws, which choosing by them would break. A selective promise
-    takes models that can be asked by themselves, and told apart: in rounds one method is chosen.
+    takes models that can be asked by themselves, and told apart: in rounds, and of the cuts of
+    thoughts, one method is chosen.
     """
     if asked.layout == "sure":
         names = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
-        alone = is_pool(traces) and bool(traces.independent.all())
+        alone = is_pool(traces) and not traces.cuts and bool(traces.independent.all())
         return alone and len(set(names)) == len(names)
     return asked.held_to_reference and asked.layout == "descending"
 

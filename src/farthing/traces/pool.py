@@ -53,7 +53,6 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
     if arrays.cuts:
         return thinking.in_turn(arrays)
     pool = in_order(arrays, cheapest_first([arrays]) if order is None else order)
-    made = pool.made[:, 0, :]
     names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
     return replace(
         pool,
@@ -67,9 +66,7 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
         made=pool.made.swapaxes(1, 2),
         asked_probability=pool.asked_probability.swapaxes(1, 2),
         signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
-        recorded=np.where(
-            pool.complete, pool.n_roles, np.logical_and.accumulate(made, axis=1).sum(axis=1)
-        ).astype(np.int16),
+        recorded=thinking.rounds_in_turn(pool),
         replies={},
     )
 

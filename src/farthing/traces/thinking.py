@@ -72,14 +72,21 @@ def in_turn(cuts: TraceArrays) -> TraceArrays:
             name: _added(values) if name in ADDED_UP else values.swapaxes(1, 2)
             for name, values in cuts.signals.items()
         },
-        recorded=np.where(
-            cuts.complete,
-            cuts.n_roles,
-            np.logical_and.accumulate(cuts.made[:, 0], axis=1).sum(axis=1),
-        ).astype(np.int16),
+        recorded=rounds_in_turn(cuts),
         replies={},
         **swapped,
     )
+
+
+def rounds_in_turn(calls: TraceArrays) -> NDArray[np.int16]:
+    """Return how many of the calls of round 1 are recorded as rounds, one after another, [n].
+
+    Rounds end before the first call that was not made. Where more was to come than was recorded it
+    is one less than all, even where all were made: what was cut short is never complete.
+    """
+    made = np.logical_and.accumulate(calls.made[:, 0], axis=1).sum(axis=1)
+    short = np.minimum(made, calls.n_roles - 1)
+    return np.where(calls.complete, calls.n_roles, short).astype(np.int16)
 
 
 def spent_nano(calls: TraceArrays, made: BoolArray) -> IntArray:

@@ -176,10 +176,10 @@ class Checker:
 
     def _other_shape(self, shape: Shape) -> str:
         first, line = self._shape or (shape, 0)
-        return (
-            f"have the shape '{shape}', but {self._at(line)} has '{first}'; "
-            f"use one {'store' if line == 0 else 'file'} for each shape"
-        )
+        said = f"have the shape '{shape}', but {self._at(line)} has '{first}'"
+        if {shape, first} == {"pool", "thinking"}:
+            said += " (of a thought with one cut, say whether it `ended` there)"
+        return f"{said}; use one {'store' if line == 0 else 'file'} for each shape"
 
     def _fewer_rounds(
         self, ours: tuple[int, int], theirs: tuple[int, int]

@@ -3,13 +3,13 @@
 Both are handed over as plain arrays; scikit-learn stays behind.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from farthing.methods.forest import LEAF, Forest, joined
+from farthing.methods.logistic import logistic
 from farthing.methods.lookahead.policy import GainEstimate
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
@@ -90,8 +90,7 @@ def linear_weights(
         target: [2, R] gain, 0 or 1, and cost.
         strength: inverse strength of the penalty.
     """
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - training alone
-    from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415
+    from sklearn.linear_model import Ridge  # noqa: PLC0415 - training alone
 
     if not len(seen):
         return np.zeros((2, steps, seen.shape[1] + 1))
@@ -105,11 +104,7 @@ def linear_weights(
     constant = np.array([np.log((gain.sum() + 0.5) / (gain.size - gain.sum() + 0.5)), 0.0])
     constant[1] = spent.intercept_
     if 0 < gain.sum() < gain.size:
-        odds = LogisticRegression(C=strength, solver="newton-cholesky")
-        with warnings.catch_warnings():
-            # where a step finds no improvement it says so, and goes on with another solver
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            odds.fit(wide, gain > 0)
+        odds = logistic(wide, gain > 0, strength)
         found[0], constant[0] = odds.coef_[0], odds.intercept_[0]
     parts = found.reshape(2, steps + 1, -1)
     weights: FloatArray = parts[:, :1] + parts[:, 1:]

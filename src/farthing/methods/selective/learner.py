@@ -9,6 +9,7 @@ import numpy as np
 
 from farthing.errors import TooFewTracesError
 from farthing.methods.base import Fitted, Method, Progress
+from farthing.methods.logistic import logistic
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.methods.selective.confidence import Confidence, Evidence, Mixture, Sureness, Votes
@@ -154,15 +155,12 @@ def _cases(
 
 
 def _log_odds(known: FloatArray, right: BoolArray) -> FloatArray:
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - training alone
-
     if right.all() or not right.any():
         odds = np.log((right.sum() + 0.5) / ((~right).sum() + 0.5))
         return np.append(np.zeros(known.shape[1]), odds)
     mean, scale = known.mean(axis=0), known.std(axis=0)
     scale[scale < 1e-9] = 1.0
-    model = LogisticRegression(C=STRENGTH, solver="newton-cholesky", max_iter=100)
-    model.fit((known - mean) / scale, right)
+    model = logistic((known - mean) / scale, right, STRENGTH)
     slope = model.coef_[0] / scale
     return np.append(slope, model.intercept_[0] - slope @ mean)
 
