@@ -310,7 +310,7 @@ def test_those_that_prove_are_measured_as_distinct_questions_too() -> None:
 
 @pytest.mark.slow
 def test_questions_that_choose_are_distinct_as_well() -> None:
-    found = recommend_quickly(named_alike(asked_again(pool(700), 3)), Selective("0.7", "0.2"))
+    found = recommend(Dataset("log", asked_again(pool(700), 3)), Coverage("0.7"))
     assert found.certificate is not None
     assert found.sizes == {"train": 210, "choose": 117, "prove": 275, "report": 98}
     assert (found.certificate.n, found.certificate.requests) == (275, 825)
@@ -330,11 +330,6 @@ def test_the_screen_and_the_notes_say_how_many_are_distinct(found: Recommendatio
     alike = recommend_quickly(pool(300))
     assert not any("distinct" in note for note in alike.notes)
     assert "distinct" not in drawn(screen(alike, "log", None))
-
-
-def named_alike(traces: TraceArrays) -> TraceArrays:
-    """Return questions to several roles of one model, of which one method is chosen."""
-    return replace(traces, models=("m",) * traces.n_roles)
 
 
 def recommend_quickly(

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from made_up_pool import COST_NANO, pool, questions
+from made_up_pool import COST_NANO, ROLES, pool, questions
 from msgspec import structs
 from scipy.stats import binom
 
@@ -229,13 +229,21 @@ def test_what_is_too_slow_is_not_proved() -> None:
     assert sum(trial.share for trial in found.trials) == 1
 
 
-def test_models_that_saw_one_another_or_have_one_name_are_not_proved_side_by_side() -> None:
+def test_who_is_proved_side_by_side() -> None:
     traces = pool(60)
     assert proves_side_by_side(ASKED, traces)
     assert not proves_side_by_side(ASKED, replace(traces, independent=np.zeros(60, dtype=bool)))
-    assert not proves_side_by_side(ASKED, replace(traces, models=("a", "a", "large")))
+    assert proves_side_by_side(ASKED, replace(traces, models=("a", "a", "large")))  # two efforts
     assert not proves_side_by_side(ASKED, ft.generate("hotpotqa-llama2-7b", 60).arrays)
     assert not proves_side_by_side(ft.Coverage("0.9"), traces)
+
+
+def test_candidates_are_held_against_whom_questions_are_passed_to() -> None:
+    """Not against another model that more is paid for."""
+    asked = Selective(1 - ALPHA, DELTA, ROLES[1], Fraction(1, 10))
+    (plan,) = plans_of(Dataset("made up", pool(300)), asked, eligible(pool(300), ROLES[1]), 0)
+    assert plan.reference == ROLES[1]
+    assert not plan.guessed
 
 
 def test_passing_on_costs_nothing_once_it_was_asked() -> None:

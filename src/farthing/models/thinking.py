@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+EFFORT = "@"
+"""Stands in a role between a model and its effort, as in `o4@low`."""
+
 NONE = "none"
 """The effort of a model that does not think."""
 EFFORTS = (NONE, "minimal", "low", "medium", "high", "xhigh", "max")
@@ -188,7 +191,7 @@ def split_name(name: str) -> tuple[str, str | int | None]:
     >>> split_name("o4-mini@low"), split_name("qwen-plus@4096"), split_name("claude-3@20240229")
     (('o4-mini', 'low'), ('qwen-plus', 4096), ('claude-3@20240229', None))
     """
-    model, at, said = name.rpartition("@")
+    model, at, said = name.rpartition(EFFORT)
     if at and model and said in EFFORTS:
         return model, said
     if at and model and said.isdecimal() and str(int(said)) == said and int(said) <= MOST_BUDGET:

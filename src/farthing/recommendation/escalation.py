@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from farthing.errors import InputError, UnknownNameError
+from farthing.errors import UnknownNameError
 from farthing.process.budget import CASCADE
 from farthing.process.operating_points import OperatingPoints
 from farthing.process.replay import ReplayOutcome
 from farthing.recommendation.played import Questions
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
+from farthing.traces.pool import names_in_turn
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class EscalationModel:
             recorded.correct[:, 0, at],
             recorded.answer[:, 0, at] != NO_ANSWER,
             recorded.cost_nano[:, 0, at],
-            _place(part.played, role, recorded.models[at] or role) if cuts is None else at,
+            _place(part.played, role, names_in_turn(recorded)[at]) if cuts is None else at,
             cuts,
         )
 
@@ -82,13 +83,7 @@ class EscalationModel:
         )
 
 
-def _place(played: TraceArrays, role: str, model: str) -> int:
+def _place(played: TraceArrays, role: str, name: str) -> int:
     if played.roles != CASCADE:
         return played.roles.index(role)
-    line = played.models[0].split(" -> ")
-    if line.count(model) != 1:
-        raise InputError(
-            f"{line.count(model)} models of {', '.join(line)} are called {model}, so it is not "
-            "clear whom to pass questions on to; record a pool whose models are named apart"
-        )
-    return line.index(model)
+    return played.models[0].split(" -> ").index(name)

@@ -156,13 +156,11 @@ def proves_side_by_side(asked: Promise, traces: TraceArrays) -> bool:
     """Return whether several candidates are proved at shares of delta, so that none is chosen.
 
     Coverage holds on average over draws, which choosing by them would break. A selective promise
-    takes models that can be asked by themselves, and told apart: in rounds, and of the cuts of
-    thoughts, one method is chosen.
+    takes models that can be asked by themselves: in rounds, and of the cuts of thoughts, one method
+    is chosen.
     """
     if asked.layout == "sure":
-        names = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
-        alone = is_pool(traces) and not traces.cuts and bool(traces.independent.all())
-        return alone and len(set(names)) == len(names)
+        return is_pool(traces) and not traces.cuts and bool(traces.independent.all())
     return asked.held_to_reference and asked.layout == "descending"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from farthing.traces.arrays import NO_ANSWER, RIGHT, QuestionContext, TraceArrays
 from farthing.traces.base import Trace
 from farthing.traces.parameters import BY_ROLE, SEVERAL, Setting
-from farthing.traces.pool import cascade, in_order, is_pool
+from farthing.traces.pool import cascade, in_order, is_pool, names_in_turn
 from farthing.traces.system import (
     ALONE,
     LOGGED,
@@ -101,8 +101,7 @@ def _names(traces: TraceArrays, origin: Origin) -> tuple[Sequence[str], Sequence
     """Return what an origin calls the models of a pool, and those that it knows, in its order."""
     if origin.is_pool:
         return traces.roles, origin.roles
-    named = [model or role for model, role in zip(traces.models, traces.roles, strict=True)]
-    return named, origin.models[0].split(" -> ")
+    return names_in_turn(traces), origin.models[0].split(" -> ")
 
 
 def roles_asked(traces: TraceArrays, origin: Origin) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.models.thinking import EFFORT
 from farthing.traces import thinking
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES
@@ -53,11 +54,10 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
     if arrays.cuts:
         return thinking.in_turn(arrays)
     pool = in_order(arrays, cheapest_first([arrays]) if order is None else order)
-    names = [model or role for model, role in zip(pool.models, pool.roles, strict=True)]
     return replace(
         pool,
         roles=("model",),
-        models=(" -> ".join(names),),
+        models=(" -> ".join(names_in_turn(pool)),),
         answer=pool.answer.swapaxes(1, 2),
         correct=pool.correct.swapaxes(1, 2),
         cost_nano=pool.cost_nano.swapaxes(1, 2),
@@ -69,6 +69,23 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
         recorded=thinking.rounds_in_turn(pool),
         replies={},
     )
+
+
+def names_in_turn(pool: TraceArrays) -> list[str]:
+    """Return what a cascade calls the models of a pool: each by its name, told apart.
+
+    Where it has none, or is a model at an effort, or two would be called alike, it is the role.
+
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> calls = [Call(round=1, role=role, model=model, answer="4", correct=True) for role, model in
+    ...          (("o4@low", "o4"), ("o4@high", "o4"), ("a", "nano"), ("b", None))]
+    >>> names_in_turn(assemble([Trace(id="q", calls=calls)]))
+    ['nano', 'b', 'o4@high', 'o4@low']
+    """
+    both = zip(pool.models, pool.roles, strict=True)
+    names = [role if not model or EFFORT in role else model for model, role in both]
+    return names if len(set(names)) == len(names) else list(pool.roles)
 
 
 def cheapest_first(pools: Iterable[TraceArrays]) -> tuple[int, ...]:
