@@ -43,8 +43,8 @@ ASKED = 240
 FITTED = 400
 """Thoughts that Budget Guidance's predictor is fitted to."""
 TEST_SEED = 17
-LOST = 0.01
-"""How much less accurate than the untrained network what is called equal may be."""
+ENOUGH = (0.7, 0.85)
+"""Accuracies at which tokens are compared."""
 
 
 def caps(cap: int) -> list[int]:
@@ -129,23 +129,32 @@ def _points(said: dict[str, Any]) -> list[Point]:
 
 
 def table(records: Sequence[dict[str, Any]]) -> None:
-    """Print the area of each method, and its tokens at equal accuracy, beside the oracle's."""
+    """Print what each method does with whole thoughts, its area, and its tokens where it is enough.
+
+    A method reads its tokens off the same caps as the oracle; between them nothing is filled in.
+    """
     of = {(one["method"], one["seed"]): _points(one) for one in records}
     untrained, oracle = of["untrained", 0], of["oracle", 0]
     whole = max(one.tokens.mean() for one in untrained)
-    right = max(one.right.mean() for one in untrained)
-    least = tokens_at(oracle, right - LOST)
-    print(f"untrained: {right:.3f} right at {whole:.1f} tokens; oracle: {least:.1f} tokens")
-    print("method            area (se)      tokens at equal accuracy   of the oracle's   s")
+    print(
+        "method            right    tokens   area (se)      of the oracle's tokens at .7, .85      s"
+    )
     for name in dict.fromkeys(method for method, _ in of):
         each = [points for (method, _), points in of.items() if method == name]
         areas = np.array([area(points, whole) for points in each])
-        tokens = np.array([tokens_at(points, right - LOST) for points in each])
-        spent = np.mean([one["seconds"] for one in records if one["method"] == name])
         error = areas.std(ddof=1) / np.sqrt(len(areas)) if len(areas) > 1 else 0.0
+        last = [points[-1] for points in each]
+        right = np.mean([one.right.mean() for one in last])
+        tokens = np.mean([one.tokens.mean() for one in last])
+        over = [
+            [tokens_at(points, level) / tokens_at(oracle, level) for points in each]
+            for level in ENOUGH
+        ]
+        spent = np.mean([one["seconds"] for one in records if one["method"] == name])
+        said = "  ".join(f"{np.round(some, 2)!s:20}" for some in over)
         print(
-            f"{name:16} {areas.mean():.3f} ({error:.3f})   {np.round(tokens, 1)!s:28}"
-            f" {np.median(tokens) / least:5.2f}  {spent:6.0f}"
+            f"{name:16} {right:.3f}  {tokens:6.1f}   {areas.mean():.3f} ({error:.3f})   {said}"
+            f" {spent:5.0f}"
         )
 
 
