@@ -136,9 +136,7 @@ def table(records: Sequence[dict[str, Any]]) -> None:
     of = {(one["method"], one["seed"]): _points(one) for one in records}
     untrained, oracle = of["untrained", 0], of["oracle", 0]
     whole = max(one.tokens.mean() for one in untrained)
-    print(
-        "method            right    tokens   area (se)      of the oracle's tokens at .7, .85      s"
-    )
+    print("method            right    tokens   area (se)      oracle tokens at .7, .85          s")
     for name in dict.fromkeys(method for method, _ in of):
         each = [points for (method, _), points in of.items() if method == name]
         areas = np.array([area(points, whole) for points in each])
