@@ -423,6 +423,20 @@ def test_what_held_nothing_out_has_met_all_of_its_questions(tmp_path: Path) -> N
     assert evaluate(tmp_path / "b", pool(200, seed=1)).sizes["test"] == 200
 
 
+def test_who_asks_one_model_alone_is_called_by_it() -> None:
+    """The cheapest answers as the dearest does, so nobody else is asked, whatever the method."""
+    drawn_pool = pool(500)
+    alike = replace(
+        drawn_pool,
+        answer=np.zeros_like(drawn_pool.answer),
+        correct=np.ones_like(drawn_pool.correct),
+    )
+    found = recommend(Dataset("log", alike), Parity("large", "0.05"))
+    for name, said in (("always-small", ""), ("x", "; that is all that x asks")):
+        headline = drawn(screen(replace(found, name=name), "log", None)).partition("\n")[0]
+        assert headline == f"log: use small alone{said}"
+
+
 def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
     advice = ft.recommend(questions(pool(N)), ft.Parity("large", epsilon=0.05))
     assert advice.policy.certificate == advice.certificate

@@ -54,7 +54,22 @@ def advice(found: Recommendation) -> str:
         return f"use {found.found.value.instead} alone; nothing learned here does better"
     if found.nothing_cheaper:
         return f"keep asking {found.reference}; nothing cheaper is proved"
+    if (alone := _only_asks(found)) is not None:
+        unlike = "" if found.name == f"always-{alone}" else f"; that is all that {found.name} asks"
+        return f"use {alone} alone{unlike}"
     return f"use {found.name}"
+
+
+def _only_asks(found: Recommendation) -> str | None:
+    """Return the model that answers everything under what is recommended; None where several do."""
+    yours = found.found.value.yours
+    total = (yours.cost_nano, yours.right)
+    same = [
+        name
+        for name, each in found.models.items()
+        if each and (each.cost_nano, each.right) == total
+    ]
+    return same[0] if len(same) == 1 else None
 
 
 def models(found: Recommendation) -> Table:
