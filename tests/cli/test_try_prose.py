@@ -96,6 +96,37 @@ def test_the_judge_is_in_the_price_and_named_before_anybody_is_asked(
     assert endpoint.requests == []
 
 
+def priced(err: str) -> tuple[float, float]:
+    likely, most = re.findall(r"likely \$([\d.]+), at most \$([\d.]+)", err)[-1]
+    return float(likely), float(most)
+
+
+def test_a_judge_that_thinks_is_priced_with_its_thoughts(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    def price(judge: str) -> tuple[float, float]:
+        free = ("--price", "large=0,0", "--price", "nano=0,0")
+        named = ("--judge", f"{endpoint.url}#{judge}", *free)
+        return priced(farthing("try", log, *asked(endpoint, "--max-cost", "9", *named)).err)
+
+    thoughts = 43 * 25_000 * 0.4 / 1e6  # 40 answers, 2 second ones, 1 to another request
+    likely, most = price("judge@high")
+    assert most == pytest.approx(price("judge")[1] + thoughts, rel=0.01)
+    assert thoughts < likely < most
+    assert price("judge")[0] < 0.01
+
+
+@pytest.mark.slow
+def test_what_the_judge_was_paid_for_is_not_announced_again(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    judge = ("--judge", f"{endpoint.url}#judge", "--max-cost", "1", "--yes")
+    first = farthing("try", log, *asked(endpoint, *judge))
+    assert min(priced(first.err)) > 0
+    again = farthing("try", log, *asked(endpoint, *judge))
+    assert priced(again.err) == (0, 0)
+
+
 @pytest.mark.slow
 def test_what_the_judge_says_is_what_is_right(
     farthing: Farthing, endpoint: Endpoint, log: Path

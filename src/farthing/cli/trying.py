@@ -297,7 +297,7 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
     from farthing.gateway.quick_config import unlike
     from farthing.models.providers import hosts
     from farthing.runtime.collect import price
-    from farthing.runtime.second_answers import price_again
+    from farthing.runtime.second_answers import price_again, recall_again
     from farthing.runtime.tried import Tried
 
     replay = trying.replay
@@ -317,7 +317,11 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
         most, likely = most + again.largest_nano, likely + (again.likely_nano or 0)
     if trying.judged is not None:
         seconds = replay.again(judging.AGAIN) if trying.asks_again else None
-        judge_likely, judge_most = trying.judged.price_nano(seconds, judging.elsewhere(replay))
+        if seconds is not None:
+            recall_again(seconds, path)
+        judge_likely, judge_most = trying.judged.price_nano(
+            seconds, judging.elsewhere(replay), path
+        )
         remark(f"{trying.judged.name} compares each answer with the logged one")
         most, likely = most + judge_most, likely + judge_likely
     remark(

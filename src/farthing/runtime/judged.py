@@ -8,23 +8,21 @@ that are nearly the same, only people can say.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
 from msgspec import structs
 
-from farthing.errors import BudgetError, InputError
-from farthing.models.base import Message, Prompt, Usage
+from farthing.errors import BudgetError
 from farthing.models.config import ModelsConfig
-from farthing.models.prices import Price, largest_usage
+from farthing.models.prices import Price
 from farthing.models.providers import models_named
-from farthing.runtime.agents.judge import MOST_TOKENS, Judge, Judgement
+from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.runtime.journal import exclusive_lock
 from farthing.runtime.replay import Again, Replay
 from farthing.tasks.base import Question, Task
-from farthing.tasks.templates import BUILT_IN
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
@@ -64,33 +62,30 @@ class JudgedReplay:
         """What the judge is called."""
         return next(iter(self.config.sections))
 
-    def price_nano(self, again: Again | None, others: int) -> tuple[int, int]:
-        """Return what the judge likely costs, and the most, in nano-dollars, if nothing is known.
+    def price_nano(self, again: Again | None, others: int, path: Path) -> tuple[int, int]:
+        """Return what the judge likely costs, and the most, in nano-dollars.
+
+        What the store has been told already costs nothing.
 
         Args:
-            again: the reference's second answers; None: there are none.
+            again: the reference's second answers, those that are known; None: there are none.
             others: how many logged answers are compared with those of other requests.
+            path: the store; there may be none yet.
         """
-        price = self.config.sections[self.name].settings.price(self.config.prices)
-        if price is None:
-            raise InputError(f"{self.name}: nothing says what the judge costs")
-        likely, most = 0.0, 0
-        times = {name: len(self.replay.names) for name in self.replay.sample}
-        for name in again.sample if again else ():
-            times[name] += 1
-        for name in list(self.replay.sample)[:others]:
-            times[name] += 1
+        traces = {trace.id: trace for trace in self._traces(path)} if path.is_file() else {}
+        known = [one for trace in traces.values() for one in self._wanted(trace)]
+        known += [*self._seconds(again), *self._elsewhere(others)]
+        expected = []
         for name, request in self.replay.sample.items():
+            there = {call.role for call in traces[name].calls} if name in traces else set()
+            times = len(set(self.replay.names) - there)
+            times += again is not None and name in again.sample and not again.knows(name)
             call = request.call(self.replay.reference)
             said = (call and call.answer) or ""
-            asked = _prompt(request.trace.question, said, said)
-            limit = self.replay.limit_of(request)
-            bound = largest_usage(_prompt(request.trace.question, said, ""))
-            letters = sum(len(message.content) for message in asked.messages)
-            likely += times[name] * price.cost_nano(Usage(letters // 4, 2), 1.0)
-            longest = Usage(bound.input_tokens + limit, MOST_TOKENS)
-            most += times[name] * price.largest_nano(longest, 0.0)
-        return round(likely), most
+            likely = Judgement(Question(name, request.trace.question), said, said)
+            longest = replace(likely, answer="x" * self.replay.limit_of(request))
+            expected += times * [(likely, longest)]
+        return Judge(self.config, self.name, path, 0).price_nano(known, expected)
 
     def judge(self, path: Path, cap_nano: int) -> int:
         """Have the judge say of all answers in a store what it has not said, and keep that there.
@@ -101,8 +96,7 @@ class JudgedReplay:
         Raises:
             BudgetError: the cap is reached; what it said is in the journal.
         """
-        with Store.read(path) as store:
-            traces = [trace for trace in store.traces() if trace.id in self.replay.sample]
+        traces = [trace for trace in self._traces(path) if trace.id in self.replay.sample]
         wanted = [one for trace in traces for one in self._wanted(trace)]
         said = self._say(path, cap_nano, wanted)
         with exclusive_lock(path), Store.open(path) as store:
@@ -112,15 +106,7 @@ class JudgedReplay:
 
     def errors(self, again: Again | None, others: int, path: Path, cap_nano: int) -> JudgeErrors:
         """Have the judge compare second answers, and answers to other requests."""
-        seconds = [] if again is None else list(_pairs(again.second_answers, self.replay.task))
-        sample = list(self.replay.sample.values())
-        said = [(one.trace, one.call(self.replay.reference)) for one in sample]
-        answers = [(trace, (call and call.answer) or "") for trace, call in said]
-        shifted = [
-            (trace.id, trace.question, first, other)
-            for (trace, first), (_, other) in pairwise(answers)
-        ]
-        elsewhere = list(_pairs(shifted[:others], self.replay.task))
+        seconds, elsewhere = self._seconds(again), self._elsewhere(others)
         known = self._say(path, cap_nano, [*seconds, *elsewhere])
         identical = 0 if again is None else len(again.second_answers) - len(seconds)
         same = [known.get((one.question.id, one.answer)) for one in seconds]
@@ -128,6 +114,27 @@ class JudgedReplay:
         return JudgeErrors(
             (identical + same.count(True), identical + len(same)), (false.count(True), len(false))
         )
+
+    def _traces(self, path: Path) -> list[Trace]:
+        """Return the traces of a store that have an answer of the reference."""
+        with Store.read(path) as store:
+            found = list(store.traces())
+        return [one for one in found if any(call.role == self.replay.role for call in one.calls)]
+
+    def _seconds(self, again: Again | None) -> list[Judgement]:
+        """Return the reference's second answers, each to be compared with its first one."""
+        return [] if again is None else list(_pairs(again.second_answers, self.replay.task))
+
+    def _elsewhere(self, others: int) -> list[Judgement]:
+        """Return some logged answers, each to be compared with that to another request."""
+        sample = list(self.replay.sample.values())
+        said = [(one.trace, one.call(self.replay.reference)) for one in sample]
+        answers = [(trace, (call and call.answer) or "") for trace, call in said]
+        shifted = [
+            (trace.id, trace.question, first, other)
+            for (trace, first), (_, other) in pairwise(answers)
+        ]
+        return list(_pairs(shifted[:others], self.replay.task))
 
     def _wanted(self, trace: Trace) -> list[Judgement]:
         """Return the answers of a trace that are not the logged one to the letter."""
@@ -177,9 +184,3 @@ def _pairs(found: Iterable[tuple[str, str, str, str]], task: Task) -> Iterable[J
     for name, text, first, other in found:
         if first and other and task.normalise(first) != task.normalise(other):
             yield Judgement(Question(name, text), other, first)
-
-
-def _prompt(question: str, answer: str, other: str) -> Prompt:
-    quoted = {"question": question, "answer": answer, "other": other}
-    messages: tuple[Message, ...] = BUILT_IN["same"].fill(quoted)
-    return Prompt(messages, max_tokens=MOST_TOKENS)

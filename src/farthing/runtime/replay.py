@@ -309,6 +309,10 @@ class Again:
         if call.error is None:
             self._calls[question] = call
 
+    def knows(self, question: str) -> bool:
+        """Return whether there is a second answer to a question."""
+        return question in self._calls
+
     @property
     def second_answers(self) -> list[tuple[str, str, str, str]]:
         """Question, its text, first and second answer; a second call without one has an empty."""

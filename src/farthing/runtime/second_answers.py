@@ -8,13 +8,26 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from farthing.budgets.ledger import Balance
-from farthing.errors import ModelError
+from farthing.errors import ModelConnectionError, ModelError
+from farthing.models.base import Completion, Model, Prompt
+from farthing.runtime.base import Agent, Client
 from farthing.runtime.collect import Show, collect, show_nothing
 from farthing.runtime.dry_run import JobEstimate, estimate
-from farthing.runtime.journal import Entry, RecordedReply, StoreJournal, exclusive_lock
+from farthing.runtime.journal import (
+    Attempt,
+    Entries,
+    Entry,
+    RecordedReply,
+    StoreJournal,
+    exclusive_lock,
+)
 from farthing.runtime.meter import Meter
 from farthing.runtime.replay import Again
+from farthing.tasks.base import Question
+from farthing.tasks.tools import Tool, ToolReply
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
@@ -70,6 +83,49 @@ def ask_again(again: Again, path: Path, cap_nano: int, show: Show = show_nothing
         journal = StoreJournal(store, cap_nano, f"try {again.replay.file}")
         asyncio.run(ask(journal))
         return journal.balance()
+
+
+@dataclass(frozen=True)
+class _KnownReplies:
+    """A client that takes replies from the journal alone; a call of which it has none fails."""
+
+    journal: StoreJournal
+    entries: Entries
+
+    async def ask(self, model: Model, prompt: Prompt) -> Completion:
+        """Return the recorded reply."""
+        known = await self.journal.find(self.entries.next_entry(model.name, prompt))
+        if known.reply is None:
+            raise ModelConnectionError("it was not asked yet")
+        return msgspec.json.decode(known.reply, type=Completion)
+
+    async def use(self, tool: Tool, query: str) -> ToolReply:
+        """Refuse: requests are sent again without tools."""
+        raise NotImplementedError
+
+
+def recall_again(again: Again, path: Path) -> None:
+    """Note the second answers that a store's journal has; nobody is asked."""
+
+    async def play(store: Store) -> None:
+        journal = StoreJournal(store, 0, f"try {again.replay.file}")
+        recording, closing = again.open()
+
+        def client(question: Question, number: int, agent: Agent) -> Client:
+            mark = recording.parameters.get(agent.role, "")
+            return _KnownReplies(journal, Entries(Attempt(question.id, number, agent.role, mark)))
+
+        try:
+            for question in again.questions():
+                for call in await recording.protocol.calls(question, client):
+                    again.note(question.id, call)
+        finally:
+            for closable in closing:
+                await closable.aclose()
+
+    if path.is_file():
+        with exclusive_lock(path), Store.open(path) as store:
+            asyncio.run(play(store))
 
 
 def price_again(again: Again, path: Path, cap_nano: int) -> JobEstimate:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from farthing.errors import BudgetError, ConfigError, FarthingError
-from farthing.models.base import Model, Prompt
+from farthing.models.base import Model, Prompt, Usage, longest
 from farthing.models.config import ModelsConfig, read_models
 from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
 from farthing.runtime.job import sent_mark
-from farthing.runtime.journal import StoreJournal, exclusive_lock
+from farthing.runtime.journal import Attempt, StoreJournal, entry, exclusive_lock
 from farthing.runtime.meter import Meter
 from farthing.tasks.base import Question
 from farthing.tasks.replies import read_yes_or_no
@@ -27,7 +27,11 @@ ROLE = "judge"
 AT_ONCE = 16
 MOST_TOKENS = 16
 """Of its reply, which is a word."""
+LETTERS_PER_TOKEN = 4
+"""About so many letters make a token of what it reads."""
 _WORDS = {True: "yes", False: "no", None: None}
+_WORD = 2
+"""Tokens of a yes or no."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +62,20 @@ class JudgeAgent:
         return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
-        *others, judged = [call.answer for call in turn.so_far]
-        quoted = {"question": turn.question.text, "answer": judged}
-        if others:
-            messages = self.prompts["same"].fill(quoted | {"other": others[-1]})
-        else:
-            messages = self.prompts["right"].fill(quoted)
-        completion = await client.ask(self.model, Prompt(messages, max_tokens=MOST_TOKENS))
+        *others, judged = [call.answer or "" for call in turn.so_far]
+        other = others[-1] if others else None
+        prompt = self.prompt(Judgement(turn.question, judged, other))
+        completion = await client.ask(self.model, prompt)
         return AgentReply(completion.text, _WORDS[read_yes_or_no(completion.text)])
+
+    def prompt(self, one: Judgement) -> Prompt:
+        """Return what it is sent for a judgement."""
+        quoted = {"question": one.question.text, "answer": one.answer}
+        if one.other is None:
+            messages = self.prompts["right"].fill(quoted)
+        else:
+            messages = self.prompts["same"].fill(quoted | {"other": one.other})
+        return Prompt(messages, max_tokens=MOST_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -97,10 +107,51 @@ class Judge:
         with exclusive_lock(self.journal), Store.open(self.journal) as store:
             return asyncio.run(self._ask(wanted, keep, store))
 
+    def price_nano(
+        self, wanted: Sequence[Judgement], expected: Sequence[tuple[Judgement, Judgement]]
+    ) -> tuple[int, int]:
+        """Return what judgements likely cost, and the most, in nano-dollars; nobody is asked.
+
+        What the journal has costs nothing. What a judgement likely costs is what those so far cost
+        on average; before the first, that of a word, or of a model that thinks the most.
+
+        Args:
+            wanted: those whose texts are known.
+            expected: those whose answers are not there yet, as they likely are and at their
+                longest.
+
+        Raises:
+            UnpricedModelError: nothing says what the judge costs.
+        """
+
+        async def play(store: Store) -> tuple[int, int]:
+            async with self._opened(store) as (agent, journal):
+                found = await _unpaid(wanted, agent, journal, self._mark)
+                likely = [*found, *(agent.prompt(one) for one, _ in expected)]
+                most = [*found, *(agent.prompt(one) for _, one in expected)]
+                mean = journal.mean_cost_nano().get(ROLE)
+                each = [self._likely_nano(agent.model, prompt) for prompt in likely]
+                total = sum(each) if mean is None else round(mean * len(likely))
+                return total, sum(map(agent.model.largest_cost_nano, most))
+
+        if not self.journal.is_file():
+            with Store.open(":memory:") as store:
+                return asyncio.run(play(store))
+        with exclusive_lock(self.journal), Store.open(self.journal) as store:
+            return asyncio.run(play(store))
+
+    def _likely_nano(self, model: Model, prompt: Prompt) -> int:
+        price = self.config.sections[self.name].settings.price(self.config.prices)
+        if price is None or longest(model, prompt).max_tokens > prompt.max_tokens:
+            return model.largest_cost_nano(prompt)
+        letters = sum(len(message.content) for message in prompt.messages)
+        return price.cost_nano(Usage(letters // LETTERS_PER_TOKEN, _WORD), 1.0)
+
     async def _ask(
         self, wanted: Sequence[Judgement], keep: Callable[[Judgement], None], store: Store
     ) -> str | None:
-        async with self._opened(store) as (agent, meter):
+        async with self._opened(store) as (agent, journal):
+            meter = Meter(journal, {ROLE: self._mark})
             waiting, fatal = iter(wanted), []
 
             async def work() -> None:
@@ -118,13 +169,17 @@ class Judge:
             raise first
         return None if first is None else str(first)
 
+    @property
+    def _mark(self) -> str:
+        return sent_mark(self.config, self.name)
+
     @asynccontextmanager
-    async def _opened(self, store: Store) -> AsyncIterator[tuple[JudgeAgent, Meter]]:
+    async def _opened(self, store: Store) -> AsyncIterator[tuple[JudgeAgent, StoreJournal]]:
         model = self.config.open()[self.name]
         journal = StoreJournal(store, self.cap_nano, ROLE)
         try:
             model.largest_cost_nano(Prompt(()))
-            yield JudgeAgent(model), Meter(journal, {ROLE: sent_mark(self.config, self.name)})
+            yield JudgeAgent(model), journal
         finally:
             journal.flush()
             await model.aclose()
@@ -137,6 +192,19 @@ async def judge(one: Judgement, agent: JudgeAgent, meter: Meter) -> Judgement:
     client = meter.client(one.question, 1, agent)
     reply = await agent.act(Turn(one.question, 1, calls), client)
     return replace(one, says=None if reply.answer is None else reply.answer == "yes")
+
+
+async def _unpaid(
+    wanted: Sequence[Judgement], agent: JudgeAgent, journal: StoreJournal, mark: str
+) -> list[Prompt]:
+    """Return what is sent for judgements of which a journal has no reply, each once."""
+    found: dict[str, Prompt] = {}
+    for one in wanted:
+        prompt = agent.prompt(one)
+        call = entry(Attempt(one.question.id, 1, ROLE, mark), agent.model.name, prompt, 0)
+        if (await journal.find(call)).reply is None:
+            found[call.key] = prompt
+    return list(found.values())
 
 
 def keep_if_said(one: Judgement, keep: Callable[[Judgement], None]) -> None:
