@@ -96,6 +96,14 @@ def test_the_judge_is_in_the_price_and_named_before_anybody_is_asked(
     assert endpoint.requests == []
 
 
+def verdicts() -> dict[int, dict[str, bool | None]]:
+    with Store.read("mails.try.db") as store:
+        return {
+            int(re.findall(r"\d+", trace.question)[0]): {c.role: c.correct for c in trace.calls}
+            for trace in store.traces()
+        }
+
+
 def priced(err: str) -> tuple[float, float]:
     likely, most = re.findall(r"likely \$([\d.]+), at most \$([\d.]+)", err)[-1]
     return float(likely), float(most)
@@ -136,11 +144,7 @@ def test_what_the_judge_says_is_what_is_right(
     assert "judge calls large's second answers the same on 2 of 2" in done.err
     assert "judge calls answers to other requests the same on" in done.err
     assert "note: right means that judge calls it the same as large's answer" in done.err
-    with Store.read("mails.try.db") as store:
-        right = {
-            int(re.findall(r"\d+", trace.question)[0]): {c.role: c.correct for c in trace.calls}
-            for trace in store.traces()
-        }
+    right = verdicts()
     assert len(right) == 40
     assert all(of["large"] for of in right.values())
     assert {number for number, of in right.items() if not of["nano"]} == {
@@ -184,3 +188,45 @@ def test_a_proof_says_who_judged(farthing: Farthing, endpoint: Endpoint, log: Pa
     certificate = load("mails-bundle-1").certificate
     assert certificate is not None
     assert "Right is what judge calls the same as large's answer" in certificate.conditional_on[-1]
+
+
+@pytest.mark.slow
+def test_what_the_judge_did_not_say_is_unknown_and_counts_at_worst(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    def unsure(body: dict[str, Any]) -> web.Response:
+        number = int((re.findall(r"Mail (\d+)", body["messages"][-1]["content"]) or ["1"])[0])
+        if body["model"] == "judge" and number % 7 == 0:
+            return web.json_response(completion(body, "Perhaps."))
+        if body["model"] == "nano" and number % 7 == 1:
+            return web.json_response(completion(body, " "))
+        return reply(body)
+
+    endpoint.reply = unsure
+    judge = ("--judge", f"{endpoint.url}#judge", "--max-cost", "5", "--yes", "--json")
+    done = farthing("try", log, *asked(endpoint, *judge, n=400))
+    assert re.search(r"judge said neither yes nor no \d+ times; .* counts them at worst", done.err)
+    said = verdicts()
+    assert {of["nano"] for number, of in said.items() if number % 7 == 0} == {None}
+    assert {of["nano"] for number, of in said.items() if number % 7 == 1} == {None}
+    assert {of["nano"] for number, of in said.items() if number % 70 == 2} == {True}
+    assert all(of["large"] for of in said.values())
+    found = json.loads(done.out[done.out.index("{") :])["recommended"]
+    assert found["certificate"]["promise"]["kind"] == "parity"
+    nano = found["models"]["nano"]
+    assert 0.5 < nano["accuracy"] < 0.75, (
+        "of seven one is unknown, one failed, and a tenth is other"
+    )
+
+
+@pytest.mark.slow
+def test_a_second_answer_that_is_blank_is_not_the_same(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    def silent(body: dict[str, Any]) -> web.Response:
+        return web.json_response(completion(body, " ")) if body["model"] == "large" else reply(body)
+
+    endpoint.reply = silent
+    judge = ("--judge", f"{endpoint.url}#judge", "--max-cost", "5", "--yes")
+    done = farthing("try", log, *asked(endpoint, *judge))
+    assert "judge calls large's second answers the same on 0 of 2" in done.err

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from farthing.errors import ConfigError
+from farthing.errors import ConfigError, InputError
 from farthing.models.config import models_from
 from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.tasks.base import Question
+from farthing.traces.store import Store
 
 PRICED = {"prices": {"j": {"input_per_million": 1.0, "output_per_million": 1.0}}}
 WANTED = [Judgement(Question(f"q{i}", f"{i}?"), str(i), None if i % 2 else "7") for i in range(6)]
@@ -58,3 +59,30 @@ def test_a_judge_that_is_no_model_of_the_file_is_refused(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"models.k: is missing; there are j"):
         Judge.read(file, "k", tmp_path / "j.db", 1)
     assert Judge.read(file, "j", tmp_path / "j.db", 1).name == "j"
+
+
+def many(n: int, at: int = 0) -> list[Judgement]:
+    return [Judgement(Question(f"q{i}", f"{i}?"), str(i), "7") for i in range(at, at + n)]
+
+
+def paid(tmp_path: Path) -> int:
+    with Store.read(tmp_path / "j.db") as store:
+        return int(store.connection.execute("SELECT count(*) FROM call_log").fetchone()[0])
+
+
+def test_a_judge_that_never_says_yes_or_no_is_asked_no_more(tmp_path: Path) -> None:
+    thinks = judge(tmp_path, "Well, let me think", 10**9, **PRICED)
+    with pytest.raises(InputError, match=r"none of the first 20 replies of the judge j is yes or"):
+        thinks.ask(many(200), list[Judgement]().append)
+    before = paid(tmp_path)
+    assert 20 <= before < 20 + 16
+    with pytest.raises(InputError, match=r"'Well, let me think'.*MODEL@low"):
+        thinks.ask(many(20), list[Judgement]().append)
+    assert paid(tmp_path) == before, "what it said is known"
+
+
+def test_a_judge_that_spoke_may_be_silent_later(tmp_path: Path) -> None:
+    kept: list[Judgement] = []
+    judge(tmp_path, "yes", 10**9, **PRICED).ask(many(1), kept.append)
+    assert judge(tmp_path, "Hm.", 10**9, **PRICED).ask(many(30, at=1), kept.append) is None
+    assert [one.question.id for one in kept] == ["q0"]

@@ -46,7 +46,10 @@ def judge(judged: "JudgedReplay", again: "Again | None", path: Path, cap_nano: i
     found = judged.errors(again, elsewhere(judged.replay), path, cap_nano)
     name, role = judged.name, judged.replay.role
     if unread:
-        remark(f"{name} said neither yes nor no {unread:,} times; those count as other answers")
+        remark(
+            f"{name} said neither yes nor no {unread:,} times; whether those answers are the same "
+            "is unknown, and a proof counts them at worst"
+        )
     same, n = found.again
     if n:
         remark(f"{name} calls {role}'s second answers the same on {_share(same, n)}")

@@ -230,7 +230,8 @@ def prove(
 
     arrays = files.read_traces(path)
     usual = default(arrays)
-    kind: Any = Parity if isinstance(usual, Parity) else Agreement
+    graded = tried.judge is not None or isinstance(usual, Parity)
+    kind: Any = Parity if graded else Agreement
     given = {name: level for name, level in levels.items() if level is not None}
     if tried.judge is not None:
         given = {"epsilon": judging.loss(), **given}

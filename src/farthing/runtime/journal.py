@@ -19,7 +19,7 @@ import msgspec
 
 from farthing.budgets.ledger import Balance, Reservation, SqliteLedger, atomic
 from farthing.errors import ModelError, StoreError
-from farthing.models.base import Prompt, Usage
+from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import largest_usage
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
@@ -198,6 +198,14 @@ class StoreJournal:
             " HAVING max(state = 'completed')) GROUP BY role"
         )
         return dict(rows.fetchall())
+
+    def texts(self, role: str) -> Iterator[str]:
+        """Yield what a role's models replied."""
+        rows = self._connection.execute(
+            "SELECT reply FROM call_log WHERE role = ? AND state = 'completed'", (role,)
+        )
+        for (reply,) in rows:
+            yield msgspec.json.decode(reply, type=Completion).text
 
     async def find(self, entry: Entry) -> RecordedReply:
         """Return what is known of a call."""

@@ -22,7 +22,7 @@ from farthing.models.providers import models_named
 from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.runtime.journal import exclusive_lock
 from farthing.runtime.replay import Again, Replay
-from farthing.tasks.base import Question, Task
+from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
@@ -91,7 +91,7 @@ class JudgedReplay:
         """Have the judge say of all answers in a store what it has not said, and keep that there.
 
         Returns:
-            How many of its replies were neither yes nor no; those answers count as others.
+            How many answers it said neither yes nor no of; of those nothing is known.
 
         Raises:
             BudgetError: the cap is reached; what it said is in the journal.
@@ -108,11 +108,12 @@ class JudgedReplay:
         """Have the judge compare second answers, and answers to other requests."""
         seconds, elsewhere = self._seconds(again), self._elsewhere(others)
         known = self._say(path, cap_nano, [*seconds, *elsewhere])
-        identical = 0 if again is None else len(again.second_answers) - len(seconds)
+        answers = [] if again is None else again.second_answers
+        identical = sum(self._identical(first, other) for *_, first, other in answers)
         same = [known.get((one.question.id, one.answer)) for one in seconds]
         false = [known.get((one.question.id, one.answer)) for one in elsewhere]
         return JudgeErrors(
-            (identical + same.count(True), identical + len(same)), (false.count(True), len(false))
+            (identical + same.count(True), len(answers)), (false.count(True), len(false))
         )
 
     def _traces(self, path: Path) -> list[Trace]:
@@ -144,19 +145,23 @@ class JudgedReplay:
         return list(_pairs(found, self.replay.task))
 
     def _with_verdicts(self, trace: Trace, said: Mapping[tuple[str, str], bool]) -> Trace:
-        logged, normal = self._logged(trace), self.replay.task.normalise
-        calls = [
-            structs.replace(
-                call,
-                correct=call.answer is not None
-                and (
-                    normal(call.answer) == normal(logged)
-                    or said.get((trace.id, call.answer), False)
-                ),
-            )
-            for call in trace.calls
-        ]
-        return structs.replace(trace, calls=calls)
+        """Return a trace with what is the same as the logged answer, and no other grade."""
+        logged = self._logged(trace)
+
+        def same(answer: str | None) -> bool | None:
+            if answer is None or not is_answer(answer):
+                return None
+            if not is_answer(logged) or self._identical(answer, logged):
+                return is_answer(logged)
+            return said.get((trace.id, answer))
+
+        calls = [structs.replace(call, correct=same(call.answer)) for call in trace.calls]
+        return structs.replace(trace, calls=calls, gold=[])
+
+    def _identical(self, first: str, other: str) -> bool:
+        """Return whether there are two answers, and the task holds them for one."""
+        normal = self.replay.task.normalise
+        return is_answer(first) and is_answer(other) and normal(first) == normal(other)
 
     def _logged(self, trace: Trace) -> str:
         return next(c.answer or "" for c in trace.calls if c.role == self.replay.role)
@@ -182,5 +187,5 @@ class JudgedReplay:
 def _pairs(found: Iterable[tuple[str, str, str, str]], task: Task) -> Iterable[Judgement]:
     """Yield what a judge has to compare: question, first and other answer, where they differ."""
     for name, text, first, other in found:
-        if first and other and task.normalise(first) != task.normalise(other):
+        if is_answer(first) and is_answer(other) and task.normalise(first) != task.normalise(other):
             yield Judgement(Question(name, text), other, first)

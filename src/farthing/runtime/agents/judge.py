@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from farthing.errors import BudgetError, ConfigError, FarthingError
+from farthing.errors import BudgetError, ConfigError, FarthingError, InputError
 from farthing.models.base import Model, Prompt, Usage, longest
 from farthing.models.config import ModelsConfig, read_models
 from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
@@ -27,6 +27,8 @@ ROLE = "judge"
 AT_ONCE = 16
 MOST_TOKENS = 16
 """Of its reply, which is a word."""
+UNREAD = 20
+"""Replies after which a judge is asked no more, if it has said neither yes nor no in any."""
 LETTERS_PER_TOKEN = 4
 """About so many letters make a token of what it reads."""
 _WORDS = {True: "yes", False: "no", None: None}
@@ -44,6 +46,8 @@ class Judgement:
     """The answer that it is compared with; None: whether it is right is asked."""
     says: bool | None = None
     """Yes or no; None before it is asked, and where its reply is neither."""
+    reply: str = ""
+    """The whole reply, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,11 @@ class Judge:
     def ask(self, wanted: Sequence[Judgement], keep: Callable[[Judgement], None]) -> str | None:
         """Have the judge say yes or no; each yes or no is kept at once.
 
-        Return why not all were asked; None: they were.
+        Returns:
+            Why not all were asked; None: they were.
+
+        Raises:
+            InputError: none of its first replies is yes or no.
         """
         with exclusive_lock(self.journal), Store.open(self.journal) as store:
             return asyncio.run(self._ask(wanted, keep, store))
@@ -152,12 +160,18 @@ class Judge:
     ) -> str | None:
         async with self._opened(store) as (agent, journal):
             meter = Meter(journal, {ROLE: self._mark})
-            waiting, fatal = iter(wanted), []
+            waiting, fatal, unread = iter(wanted), [], 0
+            speaks = any(read_yes_or_no(text) is not None for text in journal.texts(ROLE))
 
             async def work() -> None:
+                nonlocal unread, speaks
                 for one in waiting:
                     try:
-                        keep_if_said(await judge(one, agent, meter), keep)
+                        found = await judge(one, agent, meter)
+                        speaks, unread = speaks or found.says is not None, unread + 1
+                        if not speaks and unread >= UNREAD:
+                            raise _silent(self.name, found)
+                        keep_if_said(found, keep)
                     except FarthingError as error:
                         fatal.append(error)
                         meter.close(BudgetError(str(error)))
@@ -191,7 +205,9 @@ async def judge(one: Judgement, agent: JudgeAgent, meter: Meter) -> Judgement:
     calls = [Call(round=1, role="answer", answer=text) for text in said]
     client = meter.client(one.question, 1, agent)
     reply = await agent.act(Turn(one.question, 1, calls), client)
-    return replace(one, says=None if reply.answer is None else reply.answer == "yes")
+    says = None if reply.answer is None else reply.answer == "yes"
+    why = reply.error.message if reply.error else ""
+    return replace(one, says=says, reply=reply.text or why)
 
 
 async def _unpaid(
@@ -205,6 +221,17 @@ async def _unpaid(
         if (await journal.find(call)).reply is None:
             found[call.key] = prompt
     return list(found.values())
+
+
+def _silent(name: str, last: Judgement) -> InputError:
+    said = (
+        f"the last one: '{' '.join(last.reply.split())[:80]}'" if last.reply else "they are empty"
+    )
+    return InputError(
+        f"none of the first {UNREAD} replies of the judge {name} is yes or no ({said}), so it is "
+        "asked no more; name another judge, or for one that thinks how long (MODEL@low): a reply "
+        f"has {MOST_TOKENS} tokens beside its thoughts"
+    )
 
 
 def keep_if_said(one: Judgement, keep: Callable[[Judgement], None]) -> None:
