@@ -3,7 +3,10 @@
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,10 @@ import pytest
 
 import farthing as ft
 from farthing.api.recommendation import Recommendation
+from farthing.errors import InputError
+from farthing.promises.kinds.parity import ParityPromise
 from farthing.promises.levels import exact_level
-from farthing.runtime.tried import Tried, remember
+from farthing.runtime.tried import Tried, judged_whole, look, remember
 from farthing.traces.jsonl import read_traces
 from farthing.traces.store import Store
 
@@ -37,6 +42,29 @@ def store(tmp_path: Path) -> Path:
         opened.add(read_traces(tmp_path / "a.jsonl"), "a.jsonl")
         remember(opened, Tried(reference="large", task="text", models={}, prices={}))
     return path
+
+
+@pytest.fixture
+def judged(store: Path) -> Path:
+    """Write the same store in other words, with what a judge said of every answer."""
+    with Store.open(store) as opened:
+        opened.connection.execute(
+            "UPDATE calls SET correct = (answer = (SELECT answer FROM calls AS them"
+            " WHERE them.trace = calls.trace AND them.role = 'large'))"
+        )
+        opened.connection.execute(
+            "UPDATE calls SET answer = answer || ', sir' WHERE role = 'small'"
+        )
+        remember(opened, Tried(reference="large", task="text", models={}, judge="mini"))
+    return store
+
+
+def unasked(store: Path, n: int) -> None:
+    """Take what the judge said of some answers away."""
+    with Store.open(store) as opened:
+        opened.connection.execute(
+            "UPDATE calls SET correct = NULL WHERE role = 'small' AND trace <= ?", (n,)
+        )
 
 
 def delta(found: Recommendation) -> Fraction:
@@ -71,6 +99,7 @@ def test_a_calibration_counts_each_time(store: Path) -> None:
     for k in (1, 2):
         with pytest.warns(UserWarning, match=f"this is proof {k} on questions of a.try.db"):
             proved = policy.calibrate(traces[200:], ft.Agreement("large", 0.2))
+        assert proved.certificate is not None
         promise: Any = proved.certificate.promise
         assert exact_level(promise.delta) == Fraction(6, 10) / k**2 * TENTH
 
@@ -79,3 +108,81 @@ def test_a_calibration_counts_each_time(store: Path) -> None:
 def test_questions_of_no_try_are_proved_at_all_of_delta(tmp_path: Path, store: Path) -> None:
     plain = ft.read_traces(tmp_path / "a.jsonl")
     assert delta(ft.recommend(plain, ft.Agreement("large", 0.1))) == TENTH
+
+
+SAID = "Right is what mini calls the same as large's answer; its own error is not in the promise."
+PARITY = ("--promise", "parity", "--epsilon", "0.2", "--delta", "0.1", "--reference", "large")
+
+
+@pytest.mark.slow
+def test_every_door_says_who_judged(judged: Path, farthing: Farthing, tmp_path: Path) -> None:
+    traces = ft.read_traces(judged)
+    found = ft.recommend(traces)
+    policy = ft.fit("pool-gain", traces[:200], 0.2)
+    with pytest.warns(UserWarning, match="this is proof 2"):
+        proved = policy.calibrate(traces[200:], ft.Parity("large", 0.2))
+    farthing("train", judged, "--policy", "pool-gain", "--out", tmp_path / "b")
+    done = farthing("calibrate", judged, "--bundle", tmp_path / "b", *PARITY)
+    assert done.code == 0, done.err
+    farthing("recommend", judged, "--epsilon", "0.2", "--out", tmp_path / "c")
+    bundles = [ft.load(tmp_path / name).certificate for name in "bc"]
+    for certificate in (found.certificate, proved.certificate, *bundles):
+        assert certificate is not None
+        assert certificate.conditional_on[-1] == SAID
+        assert isinstance(certificate.promise, ParityPromise)
+    same = ft.recommend(traces, ft.Agreement("large", 0.1)).certificate
+    assert same is not None
+    assert SAID not in same.conditional_on, "the task says what is the same, and no judge"
+
+
+@pytest.mark.slow
+def test_no_door_proves_what_the_judge_was_not_asked(
+    judged: Path, refused: Callable[..., str], farthing: Farthing, tmp_path: Path
+) -> None:
+    farthing("train", judged, "--policy", "pool-gain", "--out", tmp_path / "b")
+    policy = ft.fit("pool-gain", ft.read_traces(judged)[:200], 0.2)
+    unasked(judged, 40)
+    traces = ft.read_traces(judged)
+    said = "mini was not asked yet about 40 answers"
+    assert said in refused("recommend", judged)
+    assert said in refused("calibrate", judged, "--bundle", tmp_path / "b", *PARITY)
+    with pytest.raises(InputError, match=said):
+        ft.recommend(traces)
+    with pytest.raises(InputError, match=said):
+        policy.calibrate(traces[200:], ft.Parity("large", 0.2))
+
+
+@pytest.mark.slow
+def test_what_the_judge_could_not_say_counts_at_worst(judged: Path) -> None:
+    unasked(judged, 40)
+    with Store.open(judged) as opened:
+        judged_whole(opened)
+    found = ft.recommend(ft.read_traces(judged))
+    assert found.certificate is not None
+    assert isinstance(found.certificate.promise, ParityPromise)
+    small = found.found.models["small"]
+    assert small is not None
+    assert small.accuracy < 0.93
+
+
+def test_two_proofs_at_once_are_not_both_the_first(store: Path) -> None:
+    arrays, numbers = ft.read_traces(store).arrays, []
+
+    def second() -> None:
+        with Store.open(store) as opened:
+            numbers.append(look(opened, arrays, "second"))
+
+    with Store.open(store) as opened:
+        numbers.append(look(opened, arrays, "another"))
+        opened.connection.execute("DELETE FROM proofs")
+        opened.connection.execute("BEGIN IMMEDIATE")
+        other = Thread(target=second)
+        other.start()
+        sleep(0.2)
+        marks = b"".join(sha256(str(name).encode()).digest()[:8] for name in arrays.ids)
+        opened.connection.execute(
+            "INSERT INTO proofs (proof, questions) VALUES ('first', ?)", (marks,)
+        )
+        opened.connection.execute("COMMIT")
+        other.join()
+    assert numbers == [1, 2]

@@ -157,7 +157,9 @@ def test_what_the_judge_says_is_what_is_right(
 
 
 @pytest.mark.slow
-def test_the_cap_holds_the_judge_too(farthing: Farthing, endpoint: Endpoint, log: Path) -> None:
+def test_the_cap_holds_the_judge_too(
+    farthing: Farthing, refused: Refused, endpoint: Endpoint, log: Path
+) -> None:
     judge = ("--judge", f"{endpoint.url}#judge", "--yes")
     dear = ("--price", "judge=100,100")
     short = farthing("try", log, *asked(endpoint, *judge, *dear, "--max-cost", "0.5"))
@@ -166,8 +168,46 @@ def test_the_cap_holds_the_judge_too(farthing: Farthing, endpoint: Endpoint, log
     assert 0 < said < 40
     assert "the judge was not asked everything" in short.err
     assert "larger --max-cost" in short.err
+    left = refused("recommend", "mails.try.db")
+    assert re.search(r"mails.try.db: judge was not asked yet about \d+ answers", left)
+    assert "farthing try ... --judge" in left
     farthing("try", log, *asked(endpoint, *judge, *dear, "--max-cost", "9"))
     assert models_asked(endpoint).count("judge") == 43, "what it said is not asked again"
+    assert farthing("recommend", "mails.try.db").code in {0, 1}
+
+
+@pytest.mark.slow
+def test_the_judge_is_asked_of_all_that_the_store_has(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    rest = ("--max-cost", "1", "--yes")
+    farthing("try", log, *asked(endpoint, "--task", "text", *rest, n=60))
+    assert {of["nano"] for of in verdicts().values()} == {None}
+    judge = ("--judge", f"{endpoint.url}#judge")
+    done = farthing("try", log, *asked(endpoint, *judge, *rest))
+    assert done.code in {0, 1}, done.err
+    assert len(verdicts()) == 60
+    assert {of["nano"] for of in verdicts().values()} == {True, False}
+    assert models_asked(endpoint).count("judge") == 63
+
+
+@pytest.mark.slow
+def test_another_judge_may_follow_one_that_said_nothing(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    def silent(body: dict[str, Any]) -> web.Response:
+        return web.json_response(completion(body, "")) if body["model"] == "other" else reply(body)
+
+    endpoint.reply = silent
+    rest = ("--price", "other=1,1", "--max-cost", "1", "--yes")
+    done = farthing("try", log, *asked(endpoint, "--judge", f"{endpoint.url}#other", *rest))
+    assert done.code == 2
+    assert (
+        "none of the first 20 replies of the judge other is yes or no (they are empty)" in done.err
+    )
+    assert models_asked(endpoint).count("other") < 36
+    done = farthing("try", log, *asked(endpoint, "--judge", f"{endpoint.url}#judge", *rest))
+    assert "judge calls large's second answers the same on 2 of 2" in done.err
 
 
 @pytest.mark.slow

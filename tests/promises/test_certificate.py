@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from farthing.errors import CalibrationError
+from farthing.promises import wording
 from farthing.promises.answers import Answers, answers_above
 from farthing.promises.certificate import Certificate
 from farthing.promises.kinds import (
@@ -364,3 +366,8 @@ def test_levels_are_kept_exactly(level: Fraction) -> None:
 @settings(deadline=None)
 def test_a_float_is_the_decimal_that_it_prints_as(level: float) -> None:
     assert exact_level(level) == Fraction(repr(level))
+
+
+def test_who_said_what_is_right_is_no_matter_of_the_evidence() -> None:
+    said = (*SPLIT.conditional_on, wording.judged("mini", "large"))
+    assert structs.replace(SPLIT, conditional_on=said).verify(SCORES) == []

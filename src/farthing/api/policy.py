@@ -114,9 +114,10 @@ class Policy:
             return trained.calibrate(
                 held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
             )
-        asked, look = at_its_look(held_out, self._asked(promise))
-        for said in look:
-            warnings.warn(said, stacklevel=3)
+        look = at_its_look(held_out, self._asked(promise))
+        asked = look.promise
+        if look.note:
+            warnings.warn(look.note, stacklevel=3)
         prove = self._part(ProvingQuestions, held_out, "the held-out questions", asked)
         if self.train is None and not asked.stands:
             raise InputError(
@@ -128,7 +129,9 @@ class Policy:
         budget = _per_question(budget_usd, largest_usd)
         dataset = held_out.dataset
         made_up = dataset.generator is not None
-        serving = certify.Serving(budget, dataset.system, prove.asked_of, made_up=made_up)
+        serving = certify.Serving(
+            budget, dataset.system, prove.asked_of, made_up=made_up, conditions=look.conditions
+        )
         proof = certify.prove_bundle(certify.Contender(self.bundle, asked, train, prove, serving))
         if not proof.certificate.promises:
             raise InputError(f"{proof.certificate.sentence()} {proof.outlook}".rstrip())

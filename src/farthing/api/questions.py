@@ -42,6 +42,8 @@ from farthing.traces.trace_kind import Checker
 if TYPE_CHECKING:
     import pandas as pd
 
+    from farthing.runtime.tried import Look
+
 
 @dataclass(frozen=True)
 class Traces:
@@ -174,14 +176,11 @@ def traces_of(value: Traces, what: str) -> Traces:
     return value
 
 
-def at_its_look(
-    questions: Traces, asked: Promise, how: Sequence[Any] = ()
-) -> tuple[Promise, list[str]]:
+def at_its_look(questions: Traces, asked: Promise, how: Sequence[Any] = ()) -> "Look":
     """Return a promise at what a proof on questions of a try may spend, and what to say of it."""
     from farthing.runtime.tried import at_next_look  # noqa: PLC0415 - models, where needed
 
-    asked, said = at_next_look(questions.tries, questions.arrays, asked, how)
-    return asked, [said] if said else []
+    return at_next_look(questions.tries, questions.arrays, asked, how)
 
 
 def _is_share(share: object) -> bool:

@@ -99,10 +99,14 @@ def recommend(
             "one of them, or the same twice"
         )
     seed = whole_of(seed, "seed", 0)
-    look: list[str] = []
+    said: list[str] = []
     if questions.tries:
-        asked = promise or default(questions.arrays)
-        promise, look = at_its_look(questions, asked, [reference, deadline_s, holdout, seed])
+        from farthing.runtime.tried import usual_promise  # noqa: PLC0415 - models, where needed
+
+        asked = promise or usual_promise(questions.tries) or default(questions.arrays)
+        look = at_its_look(questions, asked, [reference, deadline_s, holdout, seed])
+        promise, said = look.promise, [look.note] if look.note else []
+        dataset = replace(dataset, conditions=look.conditions)
     found = rooms.recommend(
         dataset,
         promise,
@@ -111,7 +115,7 @@ def recommend(
         holdout=None if holdout is None else whole_of(holdout, "holdout", 0),
         seed=seed,
     )
-    notes = tuple(map(in_python, [*found.notes, *look]))
+    notes = tuple(map(in_python, [*found.notes, *said]))
     return Recommendation(
         replace(found, notes=notes, outlook=in_python(found.outlook)), dataset.name
     )

@@ -1,6 +1,5 @@
 """`farthing try --judge`: what a judge costs, says, and how it errs."""
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +8,6 @@ from farthing.cli.console import remark
 from farthing.errors import InputError
 
 if TYPE_CHECKING:
-    from farthing.recommendation.record import Recommendation
     from farthing.runtime.judged import JudgedReplay
     from farthing.runtime.replay import Again, Replay
     from farthing.runtime.tried import Tried
@@ -24,16 +22,16 @@ def elsewhere(replay: "Replay") -> int:
 
 
 def judged_before(path: Path, judged: "JudgedReplay | None") -> None:
-    """Refuse another judge than that of the answers which a store has."""
+    """Refuse another judge than the one whose verdicts a store has."""
     from farthing.runtime.tried import recall
     from farthing.traces.store import Store
 
     if not path.is_file():
         return
     with Store.read(path) as store:
-        tried = recall(store)
+        tried, verdicts = recall(store), store.info().graded
     before, now = tried and tried.judge, judged and judged.name
-    if before is not None and before != now:
+    if before is not None and before != now and verdicts:
         raise InputError(
             f"{path}: {before} judged the answers that are there; give --judge with it again, or "
             "another --store"
@@ -42,7 +40,12 @@ def judged_before(path: Path, judged: "JudgedReplay | None") -> None:
 
 def judge(judged: "JudgedReplay", again: "Again | None", path: Path, cap_nano: int) -> None:
     """Have a judge compare all answers, and say how it errs where that can be told."""
+    from farthing.runtime.tried import judged_whole
+    from farthing.traces.store import Store
+
     unread = judged.judge(path, cap_nano)
+    with Store.open(path) as store:
+        judged_whole(store)
     found = judged.errors(again, elsewhere(judged.replay), path, cap_nano)
     name, role = judged.name, judged.replay.role
     if unread:
@@ -69,22 +72,6 @@ def loss() -> Fraction:
 def meaning(tried: "Tried") -> str:
     """Say what is right where a judge said so."""
     return f"note: right means that {tried.judge} calls it the same as {tried.reference}'s answer"
-
-
-def said_by(tried: "Tried", found: "Recommendation") -> "Recommendation":
-    """Return a recommendation whose certificate names who said what is the same."""
-    from msgspec import structs
-
-    certificate = found.bundle.certificate
-    if certificate is None:
-        return found
-    condition = (
-        f"Right is what {tried.judge} calls the same as {tried.reference}'s answer; its own error "
-        "is not in the promise."
-    )
-    conditional_on = (*certificate.conditional_on, condition)
-    named = structs.replace(certificate, conditional_on=conditional_on)
-    return replace(found, bundle=structs.replace(found.bundle, certificate=named))
 
 
 def _share(same: int, n: int) -> str:

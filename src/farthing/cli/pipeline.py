@@ -167,14 +167,17 @@ def calibrate(
     late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
     arrays = files.read_traces(*traces) if late is None else late.traces
     made = made_with(traces, arrays, job)
-    promise, look = at_next_look(are_tries(traces), arrays, promise)
-    serving = certify.Serving(budget.per_question, made.system, missing=missing)
+    look = at_next_look(are_tries(traces), arrays, promise)
+    promise = look.promise
+    serving = certify.Serving(
+        budget.per_question, made.system, missing=missing, conditions=look.conditions
+    )
     done = pipeline.calibrate(
         bundle, arrays, promise, split=parts.split, serving=serving, late=late
     )
     _say_sizes(done.sizes)
     doubts = (
-        *filter(None, [made.note, look, done.certificate.promise.too_short(done.certificate)]),
+        *filter(None, [made.note, look.note, done.certificate.promise.too_short(done.certificate)]),
     )
     _doubt((*done.notes, *doubts))
     if as_json:

@@ -99,7 +99,7 @@ def recommend(
     from farthing.recommendation.plan import default
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.provenance import made_with
-    from farthing.runtime.tried import are_tries, at_next_look
+    from farthing.runtime.tried import are_tries, at_next_look, usual_promise
     from farthing.traces.pool import one_model_each
 
     check_written(out, report)
@@ -111,24 +111,28 @@ def recommend(
         trying.prove(traces[0], tried, wanted.given, out, seed, report=report, as_json=as_json)
         return
     arrays = files.checked(arrays, notes)
-    kind, reference = wanted.promise or default(arrays).kind, wanted.reference
+    tries, reference = are_tries(traces), wanted.reference
+    kind = wanted.promise or (usual_promise(tries) or default(arrays)).kind
     promise = with_defaults(kind, wanted.alpha, wanted.given).beside(reference)
-    promise, look = at_next_look(
-        are_tries(traces), arrays, promise, [reference, deadline, holdout, seed]
+    look = at_next_look(tries, arrays, promise, [reference, deadline, holdout, seed])
+    dataset = Dataset(
+        files.named(traces),
+        arrays,
+        system=made_with(traces, arrays, None).system,
+        missing=missing,
+        conditions=look.conditions,
     )
-    system = made_with(traces, arrays, None).system
-    dataset = Dataset(files.named(traces), arrays, system=system, missing=missing)
     with interruptible("nothing was saved"), trainings() as shown:
         found = rooms.recommend(
             dataset,
-            promise,
+            look.promise,
             reference=reference,
             deadline_s=deadline,
             holdout=holdout,
             seed=seed,
             progress=Learning(shown, "trying methods"),
         )
-    found = replace(found, notes=(*found.notes, *filter(None, [look])))
+    found = replace(found, notes=(*found.notes, *filter(None, [look.note])))
     if out is not None:
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")

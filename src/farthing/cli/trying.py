@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -224,7 +224,7 @@ def prove(
     from farthing.reports import losses as shown_losses
     from farthing.reports.recommend import screen
     from farthing.runtime.provenance import made_with
-    from farthing.runtime.tried import look, share_of_look
+    from farthing.runtime.tried import look, said_right, share_of_look
     from farthing.runtime.trying import LOSSES
     from farthing.traces.store import Store
 
@@ -236,10 +236,12 @@ def prove(
     if tried.judge is not None:
         given = {"epsilon": judging.loss(), **given}
     promise = kind(reference=tried.reference, **given)
+    conditions = said_right([path], promise)
     said = [promise.kind, str(promise.epsilon), str(promise.delta), tried.reference, seed]
     with Store.open(path) as store:
         k = look(store, arrays, said)
-    dataset = Dataset(path.name, arrays, system=made_with([path], arrays, None).system)
+    system = made_with([path], arrays, None).system
+    dataset = Dataset(path.name, arrays, system=system, conditions=conditions)
     with interruptible("nothing was saved"), trainings() as shown:
         table = at_losses(
             dataset,
@@ -251,7 +253,6 @@ def prove(
         )
     best = table.at(exact_level(promise.epsilon))
     if tried.judge is not None:
-        best = replace(best, found=judging.said_by(tried, best.found))
         remark(judging.meaning(tried))
     folder = out.with_name(f"{out.name}-{k}") if out is not None and numbered else out
     following = "Next: give --out FOLDER to keep the bundle."

@@ -108,6 +108,8 @@ class Dataset:
     """What to take of calls that were not made; None: what the traces say."""
     asked_of: AskedOf | None = None
     """Which of the recorded questions these are, where others lack calls; None: all of them."""
+    conditions: tuple[str, ...] = ()
+    """What every certificate of them rests on besides, such as who said what is right."""
 
     @property
     def is_pool(self) -> bool:

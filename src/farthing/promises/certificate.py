@@ -43,6 +43,8 @@ class Threshold(msgspec.Struct, frozen=True):
 
 AS_RECORDED = "Requests are made as the recorded ones were, whose "
 """Begins the condition that stands where nobody recorded how the questions were asked."""
+JUDGED = "Right is what "
+"""Begins the condition that stands where a model said what is right."""
 
 
 class About(TypedDict):
@@ -233,7 +235,7 @@ that budget alone."
 
         What was asked for (alpha, delta, ...) and what stood beside it is taken from the
         certificate, all else from the evidence. What was not recorded of the requests
-        (`AS_RECORDED`) no evidence tells of.
+        (`AS_RECORDED`), and who said what is right (`JUDGED`), no evidence tells of.
 
         Args:
             evidence: what `certify` of its kind was given: [n] kappa* of the calibration questions,
@@ -270,7 +272,8 @@ that budget alone."
         ]
 
     def _by_evidence(self) -> "Certificate":
-        kept = tuple(one for one in self.conditional_on if not one.startswith(AS_RECORDED))
+        besides = (AS_RECORDED, JUDGED)
+        kept = tuple(one for one in self.conditional_on if not one.startswith(besides))
         return msgspec.structs.replace(self, conditional_on=kept)
 
     def to_json(self) -> dict[str, Any]:

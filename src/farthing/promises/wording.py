@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from farthing.promises.certificate import AS_RECORDED, Certificate, Population
+from farthing.promises.certificate import AS_RECORDED, JUDGED, Certificate, Population
 from farthing.promises.levels import exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
@@ -39,6 +39,18 @@ def as_recorded(lacks: Sequence[str]) -> str:
     were = "was" if list(lacks) == ["system prompt"] else "were"
     named = " and ".join(lacks)
     return f"{AS_RECORDED}{named} {were} not recorded."
+
+
+def judged(judge: str, reference: str) -> str:
+    """Say that a model said which answers are right, and that its error is another matter.
+
+    >>> print(judged("mini", "large"))
+    Right is what mini calls the same as large's answer; its own error is not in the promise.
+    """
+    return (
+        f"{JUDGED}{judge} calls the same as {reference}'s answer; its own error is not in the "
+        "promise."
+    )
 
 
 def by_lot(drawn: bool) -> tuple[str, ...]:  # noqa: FBT001 - says whether, and no more

@@ -60,6 +60,8 @@ class Serving:
     """What to take of calls that were not made; None: what the traces say."""
     made_up: bool = False
     """Whether a generator made the questions, so that nobody was asked anything."""
+    conditions: tuple[str, ...] = ()
+    """What its certificate rests on besides, a sentence each."""
 
 
 AS_RECORDED = Serving()
@@ -247,6 +249,9 @@ def prove_bundle(contender: Contender) -> Proved:
     certificate = found.certificate.of_questions(serving.asked_of)
     if not serving.made_up:
         certificate = resting_on(certificate, system)
+    certificate = structs.replace(
+        certificate, conditional_on=(*certificate.conditional_on, *serving.conditions)
+    )
     origin = structs.replace(bundle.origin, system=system)
     if serving.budget is not None:
         largest = serving.budget.largest_nano

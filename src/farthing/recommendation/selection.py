@@ -56,7 +56,13 @@ class Selection:
             plan.asked.sharing(plan.asked.share * trial.share),
             plan.training(trial.bundle),
             plan.proving(trial.bundle),
-            Serving(None, dataset.system, dataset.asked_of, made_up=dataset.generator is not None),
+            Serving(
+                None,
+                dataset.system,
+                dataset.asked_of,
+                made_up=dataset.generator is not None,
+                conditions=dataset.conditions,
+            ),
             None if trial.row is None else LaidOut(trial.row, trial.name),
             trial.name,
         )

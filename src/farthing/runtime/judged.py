@@ -96,12 +96,14 @@ class JudgedReplay:
         Raises:
             BudgetError: the cap is reached; what it said is in the journal.
         """
-        traces = [trace for trace in self._traces(path) if trace.id in self.replay.sample]
+        traces = self._traces(path)
         wanted = [one for trace in traces for one in self._wanted(trace)]
         said = self._say(path, cap_nano, wanted)
         with exclusive_lock(path), Store.open(path) as store:
             for trace in traces:
-                store.replace(self._with_verdicts(trace, said), f"try {self.replay.file}")
+                found = self._with_verdicts(trace, said)
+                if found != trace:
+                    store.replace(found, f"try {self.replay.file}")
         return len({(one.question.id, one.answer) for one in wanted} - said.keys())
 
     def errors(self, again: Again | None, others: int, path: Path, cap_nano: int) -> JudgeErrors:

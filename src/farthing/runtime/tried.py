@@ -6,7 +6,7 @@ many there are. The same proof of the same questions again is no new one.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -15,14 +15,18 @@ from uuid import uuid4
 
 import msgspec
 
+from farthing.errors import InputError
 from farthing.models.openai_compatible import OpenAISettings
+from farthing.promises import wording
 from farthing.promises.base import Promise
+from farthing.promises.kinds.parity import Parity
 from farthing.promises.levels import exact_level
 from farthing.runtime.replay import Replay
 from farthing.runtime.trying import FIRST_LOOK
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import question_hashes
 from farthing.traces.store import STORES, Store
+from farthing.traces.store_file import transaction
 
 MARK = 8
 """Bytes of the hash of a question's id."""
@@ -52,6 +56,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """The system prompt of all requests; None where there are several."""
     judge: str | None = None
     """Who says which answers are the same; None: the task does."""
+    unread: int = 0
+    """Answers of which the judge said neither yes nor no."""
     single: bool = True
     """Whether all requests are one question each, without a history."""
     temperature: float | None = None
@@ -88,9 +94,9 @@ def remember(store: Store, tried: Tried) -> None:
             tried,
             models={**before.models, **tried.models},
             prices={**before.prices, **tried.prices},
+            unread=before.unread,
         )
-    text = msgspec.json.encode(tried).decode()
-    store.connection.execute("INSERT OR REPLACE INTO tried (id, said) VALUES (1, ?)", (text,))
+    _write(store, tried)
 
 
 def recall(store: Store) -> Tried | None:
@@ -100,6 +106,38 @@ def recall(store: Store) -> Tried | None:
     ).fetchone()
     row = found and store.connection.execute("SELECT said FROM tried").fetchone()
     return msgspec.json.decode(row[0], type=Tried) if row else None
+
+
+def judged_whole(store: Store) -> None:
+    """Write down that the judge was asked of every answer that a store has."""
+    tried = recall(store)
+    if tried is not None:
+        _write(store, msgspec.structs.replace(tried, unread=_without_verdict(store, tried)))
+
+
+def check_judged(path: Path) -> None:
+    """Refuse the store of a try in which answers wait for what the judge says of them.
+
+    Raises:
+        InputError: some do.
+    """
+    with Store.read(path) as store:
+        tried = recall(store)
+        if tried is None or tried.judge is None:
+            return
+        waiting = _without_verdict(store, tried) - tried.unread
+    if waiting > 0:
+        raise InputError(
+            f"{path}: {tried.judge} was not asked yet about {waiting:,} answers, so nothing can be "
+            "proved; run the same `farthing try ... --judge` again, with a larger --max-cost where "
+            "that ended it"
+        )
+
+
+def usual_promise(tries: Sequence[Path]) -> Promise | None:
+    """Return what is promised where a judge said what is right; None: as of other questions."""
+    judged = [tried for tried in map(_recalled, tries) if tried is not None and tried.judge]
+    return Parity(judged[0].reference) if judged else None
 
 
 def look(store: Store, arrays: TraceArrays, proof: Any) -> int:
@@ -116,31 +154,40 @@ def look(store: Store, arrays: TraceArrays, proof: Any) -> int:
     asked = {sha256(str(name).encode()).digest()[:MARK] for name in arrays.ids}
     content = [sorted(question_hashes(arrays)), proof]
     name = sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
-    made = store.connection.execute("SELECT proof, questions FROM proofs ORDER BY number")
-    earlier = [
-        known for known, packed in made.fetchall() if known == name or asked & _unpacked(packed)
-    ]
-    if name in earlier:
-        return earlier.index(name) + 1
-    store.connection.execute(
-        "INSERT INTO proofs (proof, questions) VALUES (?, ?)", (name, b"".join(sorted(asked)))
-    )
+    with transaction(store.connection):
+        made = store.connection.execute("SELECT proof, questions FROM proofs ORDER BY number")
+        earlier = [
+            known for known, packed in made.fetchall() if known == name or asked & _unpacked(packed)
+        ]
+        if name in earlier:
+            return earlier.index(name) + 1
+        store.connection.execute(
+            "INSERT INTO proofs (proof, questions) VALUES (?, ?)", (name, b"".join(sorted(asked)))
+        )
     return len(earlier) + 1
 
 
 def are_tries(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Return which of some files are stores that a try made."""
-    found = []
-    for path in paths:
-        if path.suffix in STORES:
-            with Store.read(path) as store:
-                found += [path] if recall(store) is not None else []
-    return tuple(found)
+    stores = (path for path in paths if path.suffix in STORES)
+    return tuple(path for path in stores if _recalled(path) is not None)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A proof on the questions of tries, before it is made."""
+
+    promise: Promise
+    """At the share of its delta that the proof may spend."""
+    note: str = ""
+    """What to say of it; empty: nothing."""
+    conditions: tuple[str, ...] = ()
+    """What its certificate rests on besides: who said what is right."""
 
 
 def at_next_look(
     tries: Sequence[Path], arrays: TraceArrays, asked: Promise, how: Sequence[Any] = ()
-) -> tuple[Promise, str]:
+) -> Look:
     """Return a promise at the share of its delta that a proof may spend, and what to say of it.
 
     Where the questions are of no try, or the promise has no delta, it is returned as it is. The
@@ -152,10 +199,14 @@ def at_next_look(
         asked: the promise, with the delta of all proofs on them together.
         how: JSON values that tell the proof from another one of this promise on these questions;
             where there are none, it counts as a new one each time.
+
+    Raises:
+        InputError: answers wait for what the judge of a try says of them.
     """
+    conditions = said_right(tries, asked)
     delta = getattr(asked, "delta", None)
     if not tries or delta is None:
-        return asked, ""
+        return Look(asked, conditions=conditions)
     looks = []
     for path in tries:
         with Store.open(path) as store:
@@ -168,7 +219,20 @@ def at_next_look(
         f"{float(exact_level(delta)):g}, and this one has {float(spent):.3g} of it"
     )
     at_share: Promise = replace(asked, delta=spent)  # type: ignore[type-var]
-    return at_share, said
+    return Look(at_share, said, conditions)
+
+
+def said_right(tries: Sequence[Path], asked: Promise) -> tuple[str, ...]:
+    """Return who said what is right, for the certificate of a promise on the questions of tries.
+
+    Raises:
+        InputError: answers wait for what the judge of a try says of them.
+    """
+    for path in tries:
+        check_judged(path)
+    found = [tried for tried in map(_recalled, tries) if tried is not None]
+    said = [wording.judged(one.judge, one.reference) for one in found if one.judge]
+    return tuple(dict.fromkeys(said)) if asked.needs_gold else ()
 
 
 def _unpacked(packed: bytes) -> set[bytes]:
@@ -186,3 +250,22 @@ def share_of_look(k: int) -> Fraction:
 
 def _make(store: Store) -> None:
     store.connection.executescript(_TABLES)
+
+
+def _write(store: Store, tried: Tried) -> None:
+    text = msgspec.json.encode(tried).decode()
+    store.connection.execute("INSERT OR REPLACE INTO tried (id, said) VALUES (1, ?)", (text,))
+
+
+def _recalled(path: Path) -> Tried | None:
+    with Store.read(path) as store:
+        return recall(store)
+
+
+def _without_verdict(store: Store, tried: Tried) -> int:
+    """Return how many answers beside one of the reference nobody graded."""
+    query = (
+        "SELECT count(*) FROM calls WHERE trim(answer) <> '' AND correct IS NULL"
+        " AND trace IN (SELECT trace FROM calls WHERE role = ?)"
+    )
+    return int(store.connection.execute(query, (tried.reference,)).fetchone()[0])
