@@ -108,6 +108,16 @@ def test_efforts_are_bought_as_roles(farthing: Farthing, endpoint: Endpoint, job
     assert len(endpoint.requests) == asked + 9
 
 
+def test_efforts_that_are_said_one_by_one_add_up(
+    farthing: Farthing, endpoint: Endpoint, job: Path
+) -> None:
+    one_by_one = ("--efforts", "o4=low", "--efforts", "o4=high, low")
+    done = farthing("collect", job, "--store", "a.db", "--max-cost", "9", *one_by_one)
+    assert done.code == 0, done.err
+    bodies = [one for one in endpoint.requests if one["model"] == "o4-mini"]
+    assert sorted(one["reasoning_effort"] for one in bodies) == ["high"] * 3 + ["low"] * 3
+
+
 def test_a_pool_has_a_limit_of_its_own(
     farthing: Farthing, refused: Refused, endpoint: Endpoint, job: Path
 ) -> None:
@@ -128,6 +138,8 @@ def test_a_pool_has_a_limit_of_its_own(
         (("o5=low",), "o5"),
         (("low,hgih",), "'hgih' is no effort; there are none, minimal, low"),
         (("o4=20240229",), "'20240229' is no effort"),
+        (("o4=low,,",), "--efforts o4=low,,: an effort is empty"),
+        ((",",), "--efforts ,: an effort is empty"),
         (("4096",), "`thinking_budget` has no name that is known at this endpoint"),
     ],
 )

@@ -1,12 +1,17 @@
 """A log of one model: what is paid today, the next command, and options in plain words."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import farthing as ft
+from farthing.errors import InputError
+from farthing.models.providers import PROVIDERS
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -56,6 +61,36 @@ def test_a_log_of_one_model_says_what_is_paid_and_the_next_command(
     assert command.startswith("Next: farthing try tickets.jsonl --models ")
     assert command.endswith("--sample 49 --max-cost 1")
     assert done.err == "", "nothing that a log of one model lacks is worth a remark"
+
+
+def test_a_key_that_the_next_command_needs_is_named(
+    farthing: Farthing, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {key for one in PROVIDERS.values() for key in one.keys}
+    for key in keys:
+        monkeypatch.delenv(key, raising=False)
+    done = farthing("recommend", "tickets.jsonl")
+    named = re.findall(r"--models (\S+)", done.out)[0].split(",")
+    wanted = {PROVIDERS[name.partition("/")[0]].key_env for name in named}
+    assert {key for key in keys if key in done.out} == wanted
+    assert "It needs a key in" in done.out
+    for key in wanted:
+        monkeypatch.setenv(key, "a-key")
+    assert "It needs a key" not in farthing("recommend", "tickets.jsonl").out
+
+
+def test_a_reference_that_a_log_of_one_model_lacks_is_refused(refused: Refused, log: Path) -> None:
+    said = refused("recommend", "tickets.jsonl", "--reference", "gpt-4")
+    assert "gpt-4o" in said
+    assert "model of the log" in said
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_python_says_that_there_is_nothing_to_compare(log: Path) -> None:
+    traces = ft.read_traces(log)
+    with pytest.raises(InputError, match="nothing to compare yet") as refusal:
+        ft.recommend(traces)
+    assert "`farthing try LOG --models PROVIDER/MODEL --max-cost 5`" in str(refusal.value)
 
 
 def test_traces_are_named_with_or_without_the_option(farthing: Farthing, log: Path) -> None:

@@ -276,3 +276,21 @@ def test_other_promises_count_no_requests(refused: Refused, traces: Path) -> Non
     assert "a promise per request needs to know which requests ask the same, and " in said
     said = refused("calibrate", "--bundle", "b", "--traces", traces, "--per", "request")
     assert "--per means nothing to --promise coverage, only to parity or agreement" in said
+
+
+@pytest.mark.slow
+def test_what_stops_thoughts_is_to_be_evaluated_and_not_asked(
+    farthing: Farthing, tmp_path: Path
+) -> None:
+    lines = []
+    for k in range(400):
+        calls = [
+            {"round": t, "role": "base", "answer": str(k % 5), "cost_usd": 1e-4, "ended": t == 3}
+            for t in (1, 2, 3)
+        ]
+        lines.append(json.dumps({"id": f"q{k}", "gold": [str(k % 5)], "calls": calls}))
+    (tmp_path / "thoughts.jsonl").write_text("\n".join(lines))
+    done = farthing("recommend", "thoughts.jsonl", "--epsilon", "0.2", "--out", "b")
+    assert done.code == 0, done.err
+    assert "Next: farthing evaluate more.jsonl --bundle b" in " ".join(done.out.split())
+    assert "farthing ask" not in done.out

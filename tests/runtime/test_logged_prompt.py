@@ -56,4 +56,16 @@ def test_another_system_prompt_is_refused_before_anybody_is_asked(policy: Policy
     with pytest.raises(InputError, match="give the one of the log, or leave it out"):
         asyncio.run(policy.answer("Where is it?", models(sent), system="Be brief."))
     assert sent == []
+    for system in (None, 3):
+        with pytest.raises(InputError, match=f"system is {system}; give the text of the log's"):
+            asyncio.run(policy.answer("Where?", models(sent), system=system))  # type: ignore[arg-type]
     assert asyncio.run(policy.answer("Where is it?", models(sent))).provenance == "changed"
+
+
+def test_base_and_guide_have_prompts_of_their_own() -> None:
+    policy = ft.fit("fixed-1", ft.generate("mmlu-llama2-7b", 60))
+    sent: list[Prompt] = []
+    both = {role: models(sent)["small"] for role in ("base", "guide")}
+    with pytest.raises(InputError, match="system: base and guide have prompts of their own"):
+        asyncio.run(policy.answer("2 + 2?", both, system=SYSTEM))
+    assert sent == []

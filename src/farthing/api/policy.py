@@ -211,13 +211,19 @@ class Policy:
             budget_usd: the most that may be paid for it; None: no limit.
 
         Raises:
-            InputError: the policy was trained for other roles or models.
+            InputError: the policy was trained for other roles or models, or its traces were made
+                with another system prompt.
         """
         from farthing.runtime.runner import PolicyRunner  # noqa: PLC0415 - only where it serves
         from farthing.tasks.base import Question  # noqa: PLC0415
 
         text = text_of(question, "the question", "What is 4 + 3?")
         nano = None if budget_usd is None else nano_of(budget_usd, "budget_usd")
+        if not isinstance(system, str):
+            raise InputError(
+                f"system is {shown(system)}; give the text of the log's system prompt, or leave it "
+                "out"
+            )
         known = plugins.load("tasks", text_of(task, "the task", "text"))
         with python_words():
             serving = PolicyRunner.with_models(self.bundle, models_of(models), known, system)

@@ -14,6 +14,7 @@ from farthing.promises.base import Promise
 from farthing.recommendation import recommend as rooms
 from farthing.recommendation.plan import default
 from farthing.recommendation.record import Recommendation as Found
+from farthing.traces.pool import one_model_each
 
 if TYPE_CHECKING:
     from farthing.promises.certificate import Certificate
@@ -83,7 +84,7 @@ def recommend(
 
     Raises:
         InputError: nothing can be recommended for this promise, or no method can run here; or the
-            promise names another reference.
+            promise names another reference; or one model was asked each question.
         TooFewTracesError: there are too few questions.
     """
     questions = traces_of(traces, "the questions")
@@ -99,6 +100,12 @@ def recommend(
             "one of them, or the same twice"
         )
     seed = whole_of(seed, "seed", 0)
+    if one_model_each(questions.arrays):
+        raise InputError(
+            f"every question of {dataset.name} was answered by one model, so there is nothing to "
+            "compare yet; `farthing try LOG --models PROVIDER/MODEL --max-cost 5` asks others a "
+            "sample of a log"
+        )
     said: list[str] = []
     if questions.tries:
         from farthing.runtime.tried import usual_promise  # noqa: PLC0415 - models, where needed

@@ -105,7 +105,7 @@ def recommend(
     check_written(out, report)
     arrays, notes = files.noted(traces)
     if one_model_each(arrays):
-        say_paid_today(traces, as_json=as_json)
+        say_paid_today(traces, wanted.reference, as_json=as_json)
         raise typer.Exit(1)
     if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
         trying.prove(traces[0], tried, wanted.given, out, seed, report=report, as_json=as_json)
@@ -155,14 +155,14 @@ def check_written(out: Path | None, report: Path | None) -> None:
         files.check_file(report)
 
 
-def say_paid_today(traces: Sequence[Path], *, as_json: bool) -> None:
+def say_paid_today(traces: Sequence[Path], reference: str | None, *, as_json: bool) -> None:
     """Say of a log of one model what is paid, and the command that tries cheaper ones."""
     from farthing.reports import paid_today
     from farthing.runtime.trying import next_try
     from farthing.traces.log import read_log
 
     log = read_log(traces)
-    following = next_try(log, traces)
+    following = next_try(log, traces, reference)
     if as_json:
         show_json(paid_today.to_json(log, following))
     else:

@@ -212,6 +212,12 @@ def cheaper_models(than: Price | None, tokens: tuple[int, int], most: int = 2) -
     return [name for _, _, name in sorted(found)[:most]]
 
 
+def missing_keys(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the environment variables that models of providers need, and that hold no key."""
+    sellers = (PROVIDERS.get(name.partition("/")[0]) for name in names)
+    return tuple(dict.fromkeys(one.key_env for one in sellers if one and not one.has_key))
+
+
 def _unknown(name: str) -> UnknownNameError:
     return UnknownNameError("model", name, _known())
 

@@ -36,6 +36,7 @@ def to_json(log: RequestLog, following: NextTry) -> dict[str, Any]:
         "kinds": {name: _spent(one) for name, one in log.kinds.items()},
         "days": log.days,
         "next": following.command,
+        "missing_keys": list(following.keys),
         "likely_usd": following.likely_usd,
         "questions_that_prove": {f"{loss:g}": n for loss, n in following.provable},
     }

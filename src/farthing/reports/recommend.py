@@ -11,6 +11,7 @@ from farthing.money import significant
 from farthing.process.value import AnswerFigures
 from farthing.recommendation.record import Recommendation
 from farthing.reports.table import Table
+from farthing.traces.thinking import is_thought
 
 SHOWN = 6
 """Of those that were tried."""
@@ -180,6 +181,11 @@ def _next(found: Recommendation, out: str | None, traffic: OfTraffic | None) -> 
     """Say what to do now, with a gateway or without one."""
     if traffic is None and out is None:
         return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
+    if traffic is None and is_thought(found.bundle.origin.roles):
+        return (
+            f"Next: farthing evaluate more.jsonl --bundle {out}, on other recorded thoughts; a "
+            "model that is asked live is not stopped while it thinks."
+        )
     if traffic is None:
         return (
             f'Next: farthing ask job.toml --bundle {out} "a question", with your models in '

@@ -124,7 +124,7 @@ class Job:
 
         Args:
             efforts: `low,medium` for every model of the pool, or `NAME=low,medium` for one; a
-                number is a budget in tokens.
+                number is a budget in tokens. What is said of one model several times adds up.
 
         Raises:
             InputError: it has no pool, or no such model, or a provider has no such effort.
@@ -132,22 +132,26 @@ class Job:
         pool = self.section.pool
         if not pool:
             raise InputError(f"{self.file}: efforts are of a pool of models; give one, as `pool`")
-        said: dict[str, str] = {}
+        said: dict[str, list[str]] = {}
         for one in efforts:
             name, _, some = one.rpartition("=")
             if name and name not in pool:
                 raise UnknownNameError("model of the pool", name, pool)
-            said |= dict.fromkeys([name] if name else pool, some)
+            found = [effort.strip() for effort in some.split(",")]
+            if not all(found):
+                raise InputError(f"--efforts {one}: an effort is empty; write low,medium,high")
+            for model in [name] if name else pool:
+                said.setdefault(model, []).extend(found)
         names = [
-            f"{name}@{effort.strip()}" if effort else name
+            role
             for name in pool
-            for effort in said.get(name, "").split(",")
+            for role in dict.fromkeys(f"{name}@{effort}" for effort in said.get(name, ())) or [name]
         ]
         for wrong in (name for name in names if name not in pool and split_name(name)[1] is None):
             effort = wrong.rpartition("@")[2]
             known = f"{', '.join(EFFORTS)}, or a budget in tokens"
             raise InputError(f"'{effort}' is no effort; there are {known}")
-        section = msgspec.structs.replace(self.section, pool=list(dict.fromkeys(names)))
+        section = msgspec.structs.replace(self.section, pool=names)
         return replace(self, section=section, models=self.models.with_efforts(names))
 
     @property

@@ -81,7 +81,8 @@ class PolicyRunner:
             system: the system prompt of the log.
 
         Raises:
-            InputError: the log shows another system prompt, or more than that.
+            InputError: the log shows another system prompt, or more than that, or is of base and
+                guide.
         """
         if models.keys() != set(PROTOCOL_ROLES):
             if system and not all(_sent_after(bundle, name, system) for name in models):
@@ -93,6 +94,11 @@ class PolicyRunner:
                 _as_recorded(bundle, name, model, system) for name, model in models.items()
             )
             return cls(bundle, Independent(pool, 1, task), task)
+        if system:
+            raise InputError(
+                "system: base and guide have prompts of their own, and no system prompt of a log; "
+                "leave it out"
+            )
         rounds, base = bundle.origin.horizon, BaseAgent(models["base"])
         if by_call(bundle.policy):
             alone = apart((base, BaseAgent(models["guide"], role="guide")))

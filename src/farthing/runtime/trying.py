@@ -12,7 +12,7 @@ from farthing import plugins
 from farthing.errors import InputError, UnknownNameError
 from farthing.models.config import ModelsConfig
 from farthing.models.prices import Price, PriceTable, list_price
-from farthing.models.providers import cheaper_models, models_named, settings_of
+from farthing.models.providers import cheaper_models, missing_keys, models_named, settings_of
 from farthing.models.thinking import split_name
 from farthing.promises.statistics.binomial import trials_needed
 from farthing.runtime.job import Job
@@ -56,6 +56,8 @@ class NextTry:
     """None: what a model costs is not known."""
     provable: tuple[tuple[float, int], ...]
     """Loss to the fewest questions that prove it, if hardly any answer differs."""
+    keys: tuple[str, ...] = ()
+    """Environment variables that it needs, and that hold no key yet."""
 
     def lines(self) -> list[str]:
         """Say its price, and from how many questions on something can be proved."""
@@ -64,7 +66,10 @@ class NextTry:
             price = f"likely ${self.likely_usd:,.2f}"
         asked = f"Cheaper models, asked a sample of it: {price}."
         most = "The next command says the most that it can cost, and asks before it pays."
-        return [f"{asked} {most}", enough(self.provable)]
+        said = [f"{asked} {most}", enough(self.provable)]
+        if self.keys:
+            said.append(f"It needs a key in {' and '.join(self.keys)}, where there is none yet.")
+        return said
 
 
 def enough(provable: Iterable[tuple[float, int]]) -> str:
@@ -233,9 +238,20 @@ def _reference(log: RequestLog, named: str | None) -> str:
     raise UnknownNameError("model of the log", named, models)
 
 
-def next_try(log: RequestLog, paths: Sequence[Path]) -> NextTry:
-    """Return the command that asks cheaper models a sample, with what it is likely to cost."""
-    reference = next(iter(log.models))
+def next_try(log: RequestLog, paths: Sequence[Path], named: str | None = None) -> NextTry:
+    """Return the command that asks cheaper models a sample, with what it is likely to cost.
+
+    Args:
+        log: of one model a question.
+        paths: its files.
+        named: the model that is paid for today; None: the one that most was paid for.
+
+    Raises:
+        UnknownNameError: it has no such model.
+    """
+    if named is not None and named not in log.models:
+        raise UnknownNameError("model of the log", named, log.models)
+    reference = named or next(iter(log.models))
     calls = [request.call(reference) for request in log.requests]
     known = [c for c in calls if c and c.input_tokens is not None and c.output_tokens is not None]
     tokens = (300, 50)
@@ -249,8 +265,9 @@ def next_try(log: RequestLog, paths: Sequence[Path]) -> NextTry:
     likely = _likely(log, reference, names, n)
     cap = 1 if likely is None else max(1, round(2 * likely + 0.5))
     files = " ".join(shlex.quote(str(path)) for path in paths)
-    command = f"farthing try {files} --models {','.join(names)} --sample {n} --max-cost {cap}"
-    return NextTry(command, likely, provable())
+    held = "" if named is None or len(log.models) == 1 else f" --reference {shlex.quote(named)}"
+    command = f"farthing try {files} --models {','.join(names)}{held} --sample {n} --max-cost {cap}"
+    return NextTry(command, likely, provable(), missing_keys(names))
 
 
 def _likely(log: RequestLog, reference: str, names: Sequence[str], n: int) -> float | None:

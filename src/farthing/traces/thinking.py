@@ -6,6 +6,7 @@ pool do, and the last one is the full thought. In turn, [n, L, 1], a cut costs w
 thought that ended before others says the same at every later cut, for nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,12 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
+from farthing.traces.trace_kind import cut_name
 
 N = TypeVar("N", np.int64, np.float32)
 ADDED_UP = ("input_tokens", "output_tokens", "tool_calls", "latency_s")
 """Signals of which a file has what a cut adds."""
 THOUGHT = ("thought",)
 """The role of cuts in turn."""
+
+
+def is_thought(roles: Sequence[str]) -> bool:
+    """Return whether roles are one thought: its cuts in turn, or side by side.
+
+    >>> is_thought(["thought"]), is_thought(["cut-1", "cut-2"]), is_thought(["base", "guide"])
+    (True, True, False)
+    """
+    cuts = [cut_name(number) for number in range(1, len(roles) + 1)]
+    return tuple(roles) == THOUGHT or list(roles) == cuts
 
 
 def side_by_side(cuts: TraceArrays, ended: BoolArray) -> TraceArrays:
