@@ -111,7 +111,7 @@ def test_efforts_are_bought_as_roles(farthing: Farthing, endpoint: Endpoint, job
 def test_efforts_that_are_said_one_by_one_add_up(
     farthing: Farthing, endpoint: Endpoint, job: Path
 ) -> None:
-    one_by_one = ("--efforts", "o4=low", "--efforts", "o4=high, low")
+    one_by_one = ("--efforts", "o4=low", "--efforts", "o4=high")
     done = farthing("collect", job, "--store", "a.db", "--max-cost", "9", *one_by_one)
     assert done.code == 0, done.err
     bodies = [one for one in endpoint.requests if one["model"] == "o4-mini"]
