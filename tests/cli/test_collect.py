@@ -121,7 +121,7 @@ def test_what_is_left_is_said(farthing: Farthing, endpoint: Endpoint, tmp_path: 
     write(tmp_path, failing)
     failed = farthing("collect", "job.toml", "--store", "b.db", "--max-cost", "5")
     assert failed.code == 1
-    assert "5 questions failed; the next run asks again:\n  q0: round 1, small: " in failed.err
+    assert "5 questions failed; the next run asks again:\n  q0 and 4 more: round 1" in failed.err
 
 
 SCRIPTED = """

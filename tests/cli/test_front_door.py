@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -130,3 +132,10 @@ def test_plain_names_are_those_of_the_letters(farthing: Farthing, runs: Path) ->
         found[name] = json.loads(done.out)
     assert found["letters"] == found["words"]
     assert '"delta": "1/5"' in json.dumps(found["words"]) or "0.8" in json.dumps(found["words"])
+
+
+def test_the_command_line_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "farthing", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"farthing {ft.__version__}\n"

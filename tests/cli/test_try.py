@@ -189,3 +189,17 @@ def _ask(url: str, number: int) -> dict[str, Any]:
     with urllib.request.urlopen(request, timeout=30) as reply:
         found: dict[str, Any] = json.loads(reply.read())
     return found
+
+
+def test_a_model_that_the_endpoint_lacks_is_said_once(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    error = {"error": {"message": "The model `nano` does not exist", "code": "model_not_found"}}
+    endpoint.reply = lambda _: web.json_response(error, status=404)
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    asked = ("--max-cost", "1", "--yes", "--sample", "20")
+    done = farthing("try", log, *models, *PRICES, *asked)
+    assert done.code == 2
+    assert done.err.count("does not exist") == 1
+    assert "and 19 more: round 1, nano: bad_request:" in done.err
+    assert "nano: 20 x bad_request, $0.0000\n" in done.err

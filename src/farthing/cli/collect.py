@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from farthing.cli.console import interruptible, remark
 from farthing.cli.options import read_dollars
-from farthing.errors import InputError
+from farthing.errors import BadRequestError, InputError
 from farthing.money import nano_from_usd, usd_from_nano
 from farthing.reports.table import counted
 
@@ -94,7 +94,7 @@ def collect(
             report = collection.collect_locally(job, store, cap_nano, display.show)
     say_end(report, store)
     if report.progress.left:
-        raise typer.Exit(130 if report.progress.stopped == collection.INTERRUPTED else 1)
+        raise typer.Exit(exit_code(report))
 
 
 def _doubt_store(job: "Job", path: Path) -> None:
@@ -143,12 +143,13 @@ def say_end(report: "collection.Report", store: Path) -> None:
     if progress.failed:
         failed = counted(len(progress.failed), "question")
         remark(f"{failed} failed; the next run asks again:")
-        _list([f"{question}: {failure}" for question, failure in progress.failed.items()])
+        _list(_alike(progress.failed))
     if report.failures:
         tries = sum(one.tries for one in report.failures)
         said = f"failed tries: {tries:,}, which count as {in_usd(_counted(report))}"
         remark(f"{said} (those of unknown outcome as the most that they can cost):")
-        _list([_failed(one) for one in report.failures])
+        said = " ".join(progress.failed.values())
+        _list([_failed(one, said) for one in report.failures])
     if balance.overcharged_nano:
         remark(f"a provider charged {in_usd(balance.overcharged_nano)} more than its price allows")
     if progress.stopped:
@@ -158,13 +159,36 @@ def say_end(report: "collection.Report", store: Path) -> None:
         remark(f"{left} left to do: run the same command again")
 
 
+def exit_code(report: "collection.Report") -> int:
+    """Return how a command ends whose collection left questions: 2 where no request was right."""
+    from farthing.runtime import collect as collection
+
+    progress = report.progress
+    if progress.stopped == collection.INTERRUPTED:
+        return 130
+    kinds = {one.kind for one in report.failures}
+    return 2 if not progress.done and kinds == {BadRequestError.kind} else 1
+
+
 def _counted(report: "collection.Report") -> int:
     return sum(one.cost_nano for one in report.failures)
 
 
-def _failed(one: "FailedTries") -> str:
-    """Say how many tries of a role failed in one way, what they count as, and an example."""
-    return f"{one.role}: {one.tries:,} x {one.kind}, {in_usd(one.cost_nano)}: {one.example[:160]}"
+def _alike(failed: Mapping[str, str]) -> list[str]:
+    """Say why questions failed: a line for each reason, with how many failed by it."""
+    found: dict[str, list[str]] = {}
+    for question, failure in failed.items():
+        found.setdefault(failure, []).append(question)
+    return [
+        f"{some[0]}{f' and {len(some) - 1:,} more' if some[1:] else ''}: {failure}"
+        for failure, some in found.items()
+    ]
+
+
+def _failed(one: "FailedTries", said: str) -> str:
+    """Say how many tries of a role failed in one way, what they count as, and what is not said."""
+    count = f"{one.role}: {one.tries:,} x {one.kind}, {in_usd(one.cost_nano)}"
+    return count if one.example in said else f"{count}: {one.example[:160]}"
 
 
 def _list(lines: list[str]) -> None:

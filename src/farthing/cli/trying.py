@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farthing.cli import files, judging
-from farthing.cli.collect import displayed, in_usd, say_end
+from farthing.cli.collect import displayed, exit_code, in_usd, say_end
 from farthing.cli.command import takes_options
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.imports import read_price
@@ -170,7 +170,7 @@ def try_models(
             report = collection.collect_locally(trying.replay, path, cap_nano, display.show)
         say_end(report, path)
         if report.progress.left:
-            raise typer.Exit(130 if report.progress.stopped == collection.INTERRUPTED else 1)
+            raise typer.Exit(exit_code(report))
         again = _say_again(trying, path, cap_nano) if trying.asks_again else None
         if trying.judged is not None:
             judging.judge(trying.judged, again, path, cap_nano)

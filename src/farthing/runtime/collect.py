@@ -117,8 +117,7 @@ class CollectionProgress:
     def hopeless(self) -> str | None:
         """Why going on would be money for nothing; None while it is not."""
         if len(self.failed) >= HOPELESS and not self.done:
-            example = next(iter(self.failed.values()))
-            return f"all of the first {len(self.failed)} questions failed, the first by {example}"
+            return f"all of the first {len(self.failed)} questions failed"
         for role, replies in self.replies.items():
             if replies >= HOPELESS and self.unread[role] == replies:
                 example = " ".join(self.examples[role].split())[:50]
