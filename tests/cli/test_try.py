@@ -203,3 +203,20 @@ def test_a_model_that_the_endpoint_lacks_is_said_once(
     assert done.err.count("does not exist") == 1
     assert "and 19 more: round 1, nano: bad_request:" in done.err
     assert "nano: 20 x bad_request, $0.0000\n" in done.err
+
+
+@pytest.mark.parametrize(("odd", "left"), [(6, True), (60, False)])
+def test_a_few_other_system_prompts_are_left_out(
+    farthing: Farthing, endpoint: Endpoint, log: Path, odd: int, left: bool
+) -> None:
+    lines = log.read_text().splitlines()
+    changed = [line.replace(SYSTEM, "Be brief.") for line in lines[:odd]]
+    log.write_text("\n".join([*changed, *lines[odd:]]))
+    models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
+    said = farthing("try", log, *models, *PRICES, "--max-cost", "1").err
+    note = f"{odd} of 600 requests (1.0%) are left out, as their system prompt is not that of"
+    assert (note in said) is left
+    assert ("600 of 600 logged requests" in said) is not left
+    assert ("594 of 600 logged requests" in said) is left
+    assert ("could not serve what is proved" in said) is not left
+    assert endpoint.requests == []

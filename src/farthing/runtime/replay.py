@@ -36,6 +36,8 @@ LEAST_LIMIT = 1_024
 """Output tokens that a reply may have at least, where the log says no limit."""
 LETTERS_PER_TOKEN = 4
 """About so many letters make a token, where the log counts none."""
+OTHER_SYSTEM = "it has another system prompt"
+"""Why a request is left out that could be asked again."""
 AGAIN = 2
 """The round in which the reference is asked again: its reply is in the journal, in no trace."""
 
@@ -61,6 +63,11 @@ def unsendable(request: LoggedRequest, reference: str) -> str | None:
     # How long to think is a matter of each role.
     others = sorted((parameters_of(request.trace, reference) or {}).keys() - SENT - PARAMETERS)
     return f"it sets {', '.join(others)}" if others else None
+
+
+def system_of(request: LoggedRequest) -> str:
+    """Return what the system messages of a request say."""
+    return "\n\n".join(text for who, text in request.messages or () if who == "system")
 
 
 def drawn(requests: Sequence[LoggedRequest], n: int | None, seed: int) -> tuple[LoggedRequest, ...]:
@@ -137,6 +144,8 @@ class Replay:
     n: int | None = None
     """How many requests are drawn; None: all."""
     seed: int = 0
+    system_prompt: str | None = None
+    """The system prompt of the requests that are drawn; None: whichever they have."""
     called: str = ""
     """The role of the reference in traces; empty: as the log calls it."""
     at_once: int = AT_ONCE
@@ -144,7 +153,7 @@ class Replay:
     @cached_property
     def sample(self) -> Mapping[str, LoggedRequest]:
         """The requests that were drawn, by question."""
-        fit = [one for one in self.log.requests if unsendable(one, self.reference) is None]
+        fit = [one for one in self.log.requests if self._why_not(one) is None]
         if not fit:
             why = "; ".join(f"{n:,}: {why}" for why, n in self.left_out.items())
             raise InputError(f"{self.file}: no request can be asked again ({why})")
@@ -152,8 +161,8 @@ class Replay:
 
     @cached_property
     def left_out(self) -> Mapping[str, int]:
-        """Why requests cannot be asked again, and how many."""
-        whys = (unsendable(one, self.reference) for one in self.log.requests)
+        """Why requests are not asked again, and how many."""
+        whys = (self._why_not(one) for one in self.log.requests)
         return Counter(why for why in whys if why is not None)
 
     @property
@@ -201,10 +210,7 @@ class Replay:
         """Return what all requests of the sample have in common, as a gateway's task says it."""
         sample = list(self.sample.values())
         said = [parameters_of(one.trace, self.reference) or {} for one in sample]
-        systems = {
-            "\n\n".join(text for who, text in one.messages or () if who == "system")
-            for one in sample
-        }
+        systems = set(map(system_of, sample))
         plain = all(len([w for w, _ in one.messages or () if w != "system"]) == 1 for one in sample)
         limits = {one.get(LIMIT) or self.limit for one in said}
         temperatures = {one.get("temperature") for one in said}
@@ -250,6 +256,17 @@ class Replay:
         if call is not None and call.output_tokens is not None:
             written = call.output_tokens
         return Usage(read, written)
+
+    def _why_not(self, request: LoggedRequest) -> str | None:
+        """Say why a request is not asked again; None where it may be drawn."""
+        why = unsendable(request, self.reference)
+        if (
+            why is None
+            and self.system_prompt is not None
+            and system_of(request) != self.system_prompt
+        ):
+            return OTHER_SYSTEM
+        return why
 
     def _opened(self, names: Sequence[str], workers: int = 1) -> tuple[dict[str, Model], Gate]:
         gate = Gate(self.at_once)

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,7 +18,7 @@ from farthing.models.thinking import split_name
 from farthing.promises.statistics.binomial import trials_needed
 from farthing.runtime.job import Job
 from farthing.runtime.judged import JudgedReplay
-from farthing.runtime.replay import Replay
+from farthing.runtime.replay import OTHER_SYSTEM, Replay, system_of, unsendable
 from farthing.tasks.base import Task
 from farthing.tasks.text import TEXT
 from farthing.traces.log import RequestLog, read_log
@@ -30,7 +31,8 @@ FIRST_LOOK = Fraction(3, 5)
 """6 / pi^2, rounded down: what of delta the first proof on some questions spends."""
 DELTA = Fraction(1, 10)
 ALIKE = 0.95
-"""Share of the answers that must be short, or JSON, for exact comparison."""
+"""Share of the answers that must be short, or JSON, for exact comparison; and of the requests that
+must have one system prompt, for the others to be left out."""
 LONGEST_LABEL = 60
 """Letters of an answer that is compared as it is."""
 LOOKED_AT = 1_000
@@ -185,16 +187,51 @@ def prepare(log: RequestLog, file: str, wanted: Wanted, prices: Mapping[str, Pri
         raise InputError(f"{called} is the model that is paid for today; name cheaper ones")
     models = ModelsConfig({**asked.sections, **again.sections}, {}, PriceTable(prices))
     names = tuple(asked.sections)
-    replay = Replay(file, log, reference, models, names, task, wanted.n, wanted.seed, called=called)
-    if replay.left_out:
-        some = "; ".join(f"{n:,} since {why}" for why, n in replay.left_out.items())
-        n, of = sum(replay.left_out.values()), len(log.requests)
-        share = f"{n:,} of {of:,} requests ({n / of:.1%})"
-        notes.append(f"{share} are left out, as they cannot be asked again: {some}")
+    replay = Replay(
+        file,
+        log,
+        reference,
+        models,
+        names,
+        task,
+        wanted.n,
+        wanted.seed,
+        system_prompt=_system_prompt(log, reference),
+        called=called,
+    )
+    notes += _left_out(replay)
     judged = None
     if wanted.judge is not None:
         judged = JudgedReplay.named(replay, wanted.judge, prices)
     return Trying(replay, sameness, bool(again.sections), judged, tuple(notes))
+
+
+def _system_prompt(log: RequestLog, reference: str) -> str | None:
+    """Return the system prompt that almost all requests have; None where there is none such.
+
+    A gateway serves what is proved of one system prompt, so that a few others would be in the way.
+    """
+    fit = [one for one in log.requests if unsendable(one, reference) is None]
+    found = Counter(map(system_of, fit)).most_common(1)
+    return found[0][0] if found and found[0][1] >= ALIKE * len(fit) else None
+
+
+def _left_out(replay: Replay) -> list[str]:
+    """Say which requests are not asked again, and why."""
+    why, of = dict(replay.left_out), len(replay.log.requests)
+    other = why.pop(OTHER_SYSTEM, 0)
+    notes = []
+    if why:
+        some = "; ".join(f"{n:,} since {reason}" for reason, n in why.items())
+        lost = sum(why.values())
+        share = f"{lost:,} of {of:,} requests ({lost / of:.1%})"
+        notes.append(f"{share} are left out, as they cannot be asked again: {some}")
+    if other:
+        notes.append(
+            f"{other:,} of {of:,} requests ({other / of:.1%}) are left out, as their system prompt "
+            "is not that of the others: a gateway serves what is proved of one"
+        )
+    return notes
 
 
 def _sameness(log: RequestLog, reference: str, wanted: Wanted) -> Sameness:
