@@ -82,7 +82,8 @@ def rooms() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = " ".join(project["tool"]["importlinter"]["contracts"][0]["layers"])
     order = re.findall(r"\w+", layers)[::-1]
-    found = {module_name(path) for path in PACKAGE.iterdir()} - {None, PACKAGE.name}
+    others = {None, PACKAGE.name, f"{PACKAGE.name}.__main__"}
+    found = {module_name(path) for path in PACKAGE.iterdir()} - others
     return sorted((name.split(".")[1] for name in found if name), key=order.index)
 
 
