@@ -114,6 +114,7 @@ class Policy:
             return trained.calibrate(
                 held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
             )
+        held_out = traces_of(held_out, "the held-out questions")
         look = at_its_look(held_out, self._asked(promise))
         asked = look.promise
         if look.note:
