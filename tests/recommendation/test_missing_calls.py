@@ -190,8 +190,8 @@ def test_a_cascades_log_is_refused_or_taken_at_worst(tmp_path: Path) -> None:
 
 
 def test_the_worst_of_questions_with_nothing_in_common_is_refused() -> None:
-    traces = only(pool(300, 2), ("small", "large"))
-    made = np.eye(2, dtype=bool)[np.arange(300) % 2]
+    traces = only(pool(300, 2), ("small", "medium", "large"))
+    made = np.array([[True, True, False], [False, False, True]])[np.arange(300) % 2]
     for said in (None, "worst"):
         with pytest.raises(TooFewTracesError, match="none of the 150 questions that large"):
             ft.recommend(missing(holes(traces, made), said), ft.Parity("large", 0.05))

@@ -326,11 +326,11 @@ def test_what_the_reference_alone_has_right_can_be_solved() -> None:
     assert said["besides"]["what"] == "accuracy less that of large"
 
 
-def test_passing_on_goes_with_no_budget_a_question_and_with_a_name_that_is_clear() -> None:
+def test_passing_on_goes_with_no_budget_a_question_and_tells_models_of_one_name_apart() -> None:
     with pytest.raises(InputError, match="does not bound what passing it on costs"):
         selective(
             PASSED, PlayedPolicy(FixedDepthPolicy(2), "argmax", PerQuestion(10**6)), TRAIN, TRAIN
         )
     alike = replace(TRAIN.recorded, models=("a",) * len(MODELS))
-    with pytest.raises(InputError, match="it is not clear whom"):
-        EscalationModel.of(Questions(alike, cascade(alike)), "h")
+    told_apart = EscalationModel.of(Questions(alike, cascade(alike)), "h")
+    assert told_apart.place == EscalationModel.of(TRAIN, "h").place

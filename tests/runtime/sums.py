@@ -11,6 +11,7 @@ JOB = """
 task = "gsm8k"
 questions = "questions.jsonl"
 rounds = {rounds}
+at_once = 1  # traces are stored in the order in which they are done, and drawn from in that order
 mode = "{mode}"
 agents.base.model = "small"
 agents.guide.model = "large"
