@@ -19,7 +19,7 @@ from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.origin import Origin
+from farthing.traces.origin import Origin, as_asked
 from farthing.traces.store import Store
 
 
@@ -89,7 +89,8 @@ def replayed_from_store(found: Sequence[Mapping[str, Any]]) -> tuple[list[Trace]
         stored = {trace.id: trace for trace in store.traces()}
     traces = [stored[answer["id"]] for answer in found]
     assert bundle.kappa is not None
-    outcome = replay(bundle.policy, assemble(traces), bundle.empty).act(bundle.kappa)
+    asked = as_asked(assemble(traces), bundle.origin)
+    outcome = replay(bundle.policy, asked, bundle.empty).act(bundle.kappa)
     return traces, outcome
 
 

@@ -13,6 +13,7 @@ from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
 from farthing.traces.base import Call
 from farthing.traces.system import Provenance
+from farthing.traces.thinking import of_thought
 
 NONE = "none"
 
@@ -229,9 +230,10 @@ def tokens(calls: Sequence[Call]) -> tuple[int, int]:
 
 
 def _said(one: Returned, calls: Sequence[Call]) -> str:
-    """Return the whole reply that an answer was read from."""
+    """Return the whole reply that an answer was read from; of a thought the answer alone."""
     found = [c for c in calls if c.role == one.role and c.answer == one.text and c.text]
-    return found[0].text or one.text if found else one.text
+    told = bool(found) and not of_thought(one.role)
+    return found[0].text or one.text if told else one.text
 
 
 def _last(calls: Sequence[Call]) -> str | None:

@@ -1,7 +1,7 @@
 """Who answers: messages in; text, probabilities, usage, price, time and finish reason out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 Speaker = Literal["system", "user", "assistant"]
@@ -55,6 +55,14 @@ class Usage:
     reasoning_tokens: int | None = field(default=None, repr=False)
     """Output tokens that are thoughts; None: the provider does not say."""
 
+    def read(self) -> "Usage":
+        """Return the input tokens alone.
+
+        >>> Usage(12, 100).read()
+        Usage(input_tokens=12, output_tokens=0, estimated=False, cached_tokens=0)
+        """
+        return replace(self, output_tokens=0, reasoning_tokens=None)
+
     def within(self, most: int) -> "Usage":
         """Return these tokens, or where they are more than a call can take, as many as it can.
 
@@ -95,6 +103,8 @@ class Completion:
     """One for each token, where they were asked for and the provider has them."""
     tries: int = 1
     """Calls that it took; all but the last one failed."""
+    reading_nano: int | None = field(default=None, repr=False)
+    """Of the price, what reading the input took; None where nobody says."""
 
 
 class Model(Protocol):

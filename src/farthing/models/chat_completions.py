@@ -56,6 +56,7 @@ def read_completion(
         finish="refused" if refused else _FINISH.get(choice.finish_reason, "other"),
         usage=usage,
         cost_nano=price.cost_nano(usage, seconds) if price else None,
+        reading_nano=price.cost_nano(usage.read(), 0.0) if price else None,
         latency_s=seconds,
         logprobs=choice.logprobs.tokens() if choice.logprobs else (),
     )

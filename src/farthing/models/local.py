@@ -158,6 +158,7 @@ class LocalModel:
                 finish=finish,
                 usage=usage,
                 cost_nano=self._price.cost_nano(usage, paid_s) if self._price else None,
+                reading_nano=self._price.cost_nano(usage.read(), 0.0) if self._price else None,
                 latency_s=now - started,
                 logprobs=self._logprobs(done) if job.asked.top_logprobs else (),
             )

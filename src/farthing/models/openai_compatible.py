@@ -1,7 +1,8 @@
 """Any endpoint that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp, gateways."""
 
 import time
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -45,6 +46,11 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     def speaks(self) -> Dialect:
         """How the endpoint writes how long to think."""
         return dialect_of(self.url) if self.dialect is None else DIALECTS[self.dialect]
+
+    @property
+    def continued(self) -> Mapping[str, Any] | None:
+        """Fields by which a reply goes on from what the assistant has begun; None: none does."""
+        return self.speaks.continued
 
     @property
     def place(self) -> str:

@@ -1,6 +1,7 @@
 """What models that are asked over a network have in common: their settings, price and key."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -114,6 +115,11 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return COMPATIBLE
 
     @property
+    def continued(self) -> Mapping[str, Any] | None:
+        """Fields by which a reply goes on from what the assistant has begun; None: none does."""
+        return None
+
+    @property
     def thinking(self) -> Thinking:
         """How long the model is made to think."""
         return thinking(self.speaks, self.reasoning_effort, self.thinking_budget)
@@ -132,6 +138,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Return what a request sends, with more and fewer parameters as the settings say."""
         longer = replace(prompt, max_tokens=prompt.max_tokens + self.thinking.tokens)
         wanted = request_body(longer, self.model, limit_name) | self.added
+        if any(message.role == "assistant" for message in prompt.messages[-1:]):
+            wanted = {**(self.continued or {}), **wanted}
         return {name: value for name, value in wanted.items() if name not in self.left_out}
 
     def longest(self, prompt: Prompt) -> Prompt:

@@ -45,6 +45,9 @@ class Dialect:
     """Parameters that a model which thinks refuses."""
     apart: bool = False
     """Whether the limit on output tokens may leave thoughts out."""
+    continued: Mapping[str, Any] | None = None
+    """Fields by which a reply goes on from a message that the assistant has begun; None: it begins
+    a new one, or the provider refuses that."""
 
 
 _OPENAI = {"reasoning_effort": _VALUE}
@@ -88,16 +91,18 @@ DIALECTS: Mapping[DialectName, Dialect] = {
         _OPENAI,
         _TEMPLATE_OFF,
         {"thinking_token_budget": _VALUE, "chat_template_kwargs": {"enable_thinking": True}},
+        continued={"continue_final_message": True, "add_generation_prompt": False},
     ),
     "llama.cpp": Dialect(
         {"chat_template_kwargs": {"reasoning_effort": _VALUE}},
         _TEMPLATE_OFF,
         {"thinking_budget_tokens": _VALUE},
+        continued={},
     ),
 }
 """By the name that a section gives as `dialect`."""
-COMPATIBLE = Dialect(_OPENAI, {"reasoning_effort": NONE})
-"""Of every other endpoint: an effort as OpenAI writes it, and no budget."""
+COMPATIBLE = Dialect(_OPENAI, {"reasoning_effort": NONE}, continued={})
+"""Of every other endpoint: an effort as OpenAI writes it, no budget, and messages gone on with."""
 _HOSTS: Mapping[str, DialectName] = {
     "api.openai.com": "openai",
     "openai.azure.com": "openai",

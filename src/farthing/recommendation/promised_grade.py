@@ -10,7 +10,7 @@ from farthing.traces.grades.overlay import at_worst, check_graded, graded, refer
 def read_for(
     asked: Promise, traces: TraceArrays, trained: str, *, by_lot: bool = False
 ) -> TraceArrays:
-    """Return questions graded by what a promise is about.
+    """Return questions graded by what a promise is about; of cuts the last is its reference.
 
     Args:
         asked: the promise.
@@ -18,6 +18,8 @@ def read_for(
         trained: the grade that the policy was trained by.
         by_lot: whether chance draws the questions that are graded, so that others need not be.
     """
+    if traces.cuts and asked.reference is None:
+        asked = asked.beside(traces.roles[-1])
     return read(asked.reads(gradable(traces, trained, by_lot=by_lot)), traces)
 
 

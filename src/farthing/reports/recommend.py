@@ -183,8 +183,8 @@ def _next(found: Recommendation, out: str | None, traffic: OfTraffic | None) -> 
         return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
     if traffic is None and is_thought(found.bundle.origin.roles):
         return (
-            f"Next: farthing evaluate more.jsonl --bundle {out}, on other recorded thoughts; a "
-            "model that is asked live is not stopped while it thinks."
+            f'Next: farthing ask job.toml --bundle {out} "a question", with an [agents.thought] in '
+            "job.toml that is stopped at these cuts."
         )
     if traffic is None:
         return (

@@ -91,6 +91,8 @@ class AgentReply:
     """Whether the agent has tools, so that none used is worth recording."""
     numbers: dict[str, float] = field(default_factory=dict)
     """What else is recorded of it, by name."""
+    ended: bool | None = None
+    """Of a cut of a thought, whether the thought ended there by itself."""
 
 
 @dataclass
@@ -185,5 +187,6 @@ async def recorded(
         latency_s=counting.latency_s,
         cost_usd=None if counting.cost_nano is None else usd_from_nano(counting.cost_nano),
         error=failure,
+        ended=said.ended,
         extra=said.numbers | thoughts(counting.reasoning_tokens),
     )

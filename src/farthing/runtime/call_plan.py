@@ -9,12 +9,13 @@ from farthing.errors import InputError
 from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
 from farthing.process.budget import CASCADE
+from farthing.runtime.agents.thinking import ThinkingAgent
 from farthing.runtime.answer import Bought, passes_to, selective
 from farthing.runtime.base import Agent, Turn
 from farthing.runtime.protocol import Clients, Protocol, ask_agent, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
-from farthing.traces.thinking import THOUGHT
+from farthing.traces.thinking import THOUGHT, is_thought
 from farthing.traces.trace_kind import is_reply
 
 
@@ -104,22 +105,21 @@ def call_plan(bundle: Bundle, protocol: Protocol, escalation: Agent | None = Non
     """
     agents = [agent for number, agent in protocol.turns() if number == 1]
     escalation = escalation_agent(bundle, agents, escalation)
-    return CallPlan(bundle, _lines(bundle, protocol, agents), protocol.independent, escalation)
+    lines = _lines(bundle, protocol, agents)
+    alone = all(step.independent for line in lines for step in line)
+    return CallPlan(bundle, lines, alone, escalation)
 
 
 def _lines(
     bundle: Bundle, protocol: Protocol, agents: Sequence[Agent]
 ) -> tuple[tuple[PlanStep, ...], ...]:
     origin, single = bundle.origin, by_call(bundle.policy)
+    if is_thought(origin.roles):
+        return _cuts(bundle, agents)
     if single and not protocol.independent:
         raise InputError(
             "the bundle's policy buys call by call, and here calls see one another; write "
             'mode = "independent" in the job, which is how its traces were recorded'
-        )
-    if origin.roles == THOUGHT:
-        raise InputError(
-            "the bundle's policy stops a thought at its cuts, and is for recorded thoughts "
-            "(`farthing evaluate`); models that are asked live are not stopped while they think"
         )
     if origin.roles == CASCADE:
         steps = _cascade(bundle, agents)
@@ -137,6 +137,26 @@ def _lines(
         return tuple(tuple(PlanStep(t, (a,), independent=True) for t in horizon) for a in chosen)
     together = chosen + _asked_for(bundle, agents)
     return (tuple(PlanStep(number, together, protocol.independent) for number in horizon),)
+
+
+def _cuts(bundle: Bundle, agents: Sequence[Agent]) -> tuple[tuple[PlanStep, ...], ...]:
+    """Return the cuts of a thought: in turn, or each by itself where one is chosen for all."""
+    roles, horizon = bundle.origin.roles, bundle.origin.horizon
+    number = horizon if roles == THOUGHT else len(roles)
+    thinking = [agent for agent in agents if isinstance(agent, ThinkingAgent)]
+    if not thinking or len(thinking[0].cuts) != number:
+        raise InputError(
+            f"the bundle's policy stops a thought at its cuts, of which there are {number}; give "
+            "the job that its thoughts were recorded with, whose [agents.thought] has as many. "
+            "Where an endpoint cannot be stopped, efforts can be bought (docs/how-to/thinking.md)"
+        )
+    cuts = range(1, number + 1)
+    if roles == THOUGHT:
+        return (tuple(PlanStep(t, (thinking[0],), independent=False) for t in cuts),)
+    each = [PlanStep(1, (thinking[0].at(t),), independent=True) for t in cuts]
+    if by_call(bundle.policy):
+        return tuple((step,) for step in each)
+    return ((PlanStep(1, tuple(a for step in each for a in step.agents), independent=True),),)
 
 
 def escalation_agent(bundle: Bundle, agents: Sequence[Agent], other: Agent | None) -> Agent | None:

@@ -14,8 +14,8 @@
 
 In place of agents, `pool = ["small", "medium", "large"]` asks each of these models once. With
 `mode = "samples"`, the base alone answers `rounds` times by itself, each time at its temperature.
-With `mode = "replay"`, `questions` is a log, and each of its requests goes to the pool as it was
-logged.
+With `[agents.thought]`, alone, a model that thinks answers at cuts of its thought. With
+`mode = "replay"`, `questions` is a log, and each of its requests goes to the pool as it was logged.
 """
 
 import typing
@@ -39,6 +39,7 @@ from farthing.models.toml import convert, read_toml
 from farthing.runtime.agents.base import AgentParts, BaseAgent, Positive
 from farthing.runtime.agents.react import ReactSection
 from farthing.runtime.agents.sections import JobAgent, is_role, read_agents, toolboxes
+from farthing.runtime.agents.thinking import ThinkingSection
 from farthing.runtime.protocol import (
     Dialogue,
     Independent,
@@ -55,6 +56,7 @@ from farthing.tasks.tools import always
 from farthing.tasks.wikipedia import Wikipedia
 from farthing.traces.parameters import Setting
 from farthing.traces.system import System, mark_of
+from farthing.traces.thinking import THOUGHT
 
 AT_ONCE = 1_000
 """Questions under way at any moment."""
@@ -223,7 +225,9 @@ class Job:
         if alone:
             agents = sampling(agents) if section.mode == "samples" else apart(agents)
             return Independent(agents, section.rounds, task)
-        return Dialogue(agents, section.rounds)
+        thought = section.agents.get(*THOUGHT)
+        cuts = len(thought.cuts) if isinstance(thought, ThinkingSection) else None
+        return Dialogue(agents, cuts or section.rounds)
 
     def _roles(self) -> list[tuple[str, str]]:
         """Return every role and the section of its model."""
@@ -315,7 +319,18 @@ def _check(job: Job) -> None:
         raise ConfigError(job.file, "agents", "give either agents or a pool of models")
     if section.mode == "replay" and not section.pool:
         raise ConfigError(job.file, "pool", "is missing; a replay goes to a pool of models")
-    if section.mode == "samples":
+    _check_agents(job)
+    if len(set(section.pool)) < len(section.pool):
+        raise ConfigError(job.file, "pool", "names a model twice")
+    _check_models(job, {*section.pool, *(agent.model for agent in section.agents.values())})
+    _check_limit(job)
+
+
+def _check_agents(job: Job) -> None:
+    section = job.section
+    if not section.agents.keys().isdisjoint(THOUGHT):
+        _check_thought(job)
+    elif section.mode == "samples":
         _check_samples(job)
     elif section.agents and not {"base", "guide"} <= section.agents.keys():
         problem = (
@@ -326,10 +341,6 @@ def _check(job: Job) -> None:
         if not is_role(name, alone=section.mode in _ALONE):
             problem = "is no role; in a dialogue there are base, guide, policy-NAME, exit-ROLE"
             raise ConfigError(job.file, f"agents.{name}", problem)
-    if len(set(section.pool)) < len(section.pool):
-        raise ConfigError(job.file, "pool", "names a model twice")
-    _check_models(job, {*section.pool, *(agent.model for agent in section.agents.values())})
-    _check_limit(job)
 
 
 def _check_limit(job: Job) -> None:
@@ -350,6 +361,21 @@ def _check_samples(job: Job) -> None:
     if section.agents["base"].temperature == 0:
         problem = "is 0, at which all samples are one; give more, or nothing for 1"
         raise ConfigError(job.file, "agents.base.temperature", problem)
+
+
+def _check_thought(job: Job) -> None:
+    section = job.section
+    if len(section.agents) > 1 or section.mode != "dialogue":
+        problem = "stands alone and has no `mode`: its rounds are the cuts of one thought"
+        raise ConfigError(job.file, "agents.thought", problem)
+    named = section.agents[THOUGHT[0]].model
+    model = job.models.sections.get(named)
+    if model is not None and getattr(model.settings, "continued", {}) is None:
+        problem = (
+            f"is {named}, whose endpoint does not go on from a message that has begun; stop it by "
+            'efforts or budgets, or say dialect = "vllm" or "llama.cpp" if it is one of these'
+        )
+        raise ConfigError(job.file, "agents.thought.model", problem)
 
 
 def _check_models(job: Job, names: set[str]) -> None:

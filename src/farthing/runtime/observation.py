@@ -13,6 +13,7 @@ from farthing.traces.costs import charged_nano
 from farthing.traces.grades.codes import answer_codes
 from farthing.traces.origin import Origin
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
+from farthing.traces.thinking import is_thought
 from farthing.traces.trace_kind import is_reply
 
 
@@ -62,6 +63,7 @@ class Observer:
             independent=np.array([self.origin.independent is not False]),
             replies=self._replies(calls, shape),
             question=np.array([self.question], dtype=object),
+            cuts=is_thought(self.origin.roles),
         )
 
     def _signals(

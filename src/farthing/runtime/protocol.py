@@ -130,13 +130,14 @@ class Dialogue:
     async def calls(self, question: Question, clients: Clients) -> list[Call]:
         """Make all calls for one question, one after another, up to one to be made again.
 
-        What followed would have seen the failure, and be paid for in vain.
+        What followed would have seen the failure, and be paid for in vain; and after the end of a
+        thought nothing follows.
         """
         so_far: list[Call] = []
         for number, agent in self.turns():
             turn = Turn(question, number, tuple(so_far))
             so_far.append(await ask_agent(agent, turn, clients))
-            if may_succeed_later(so_far[-1]):
+            if may_succeed_later(so_far[-1]) or so_far[-1].ended:
                 break
         return so_far
 

@@ -305,12 +305,13 @@ class QuestionRun:
     def _answer(self) -> Answer:
         returned, plan = self._returned(), self.plan
         passed_on = self.escalated.answer if self.escalated else None
+        calls = _to_its_end([*self._calls(), *self.broken])
         trace = trace_of(
             self.question,
             self.task,
-            [*self._calls(), *self.broken],
+            calls,
             independent=plan.independent,
-            truncated=len(self.steps) < plan.most_steps,
+            truncated=len(self.steps) < plan.most_steps and not any(call.ended for call in calls),
         )
         return Answer(
             id=self.question.id,
@@ -356,3 +357,9 @@ class QuestionRun:
         if self.ended_by == "policy" and self.why:
             return f"the question could not be passed on ({self.why})"
         return f"it could not go on ({self.why})" if self.ended_by == "failure" else None
+
+
+def _to_its_end(calls: list[Call]) -> list[Call]:
+    """Return calls without those that only say what a thought had come to when it ended."""
+    end = next((place for place, call in enumerate(calls, start=1) if call.ended), len(calls))
+    return calls[:end]

@@ -7,11 +7,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from farthing.methods.agents.base import Allowance
+from farthing.runtime.agents.thinking import ThinkingAgent
 from farthing.runtime.base import Agent
 from farthing.runtime.protocol import Protocol
 from farthing.tasks.text import TEXT
 from farthing.traces.parameters import Setting, parameters_of, usual_name
 from farthing.traces.system import RoleSetup, SentRequest, System, fingerprint
+from farthing.traces.trace_kind import cut_name
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""
@@ -105,7 +107,14 @@ def _numbers(agent: Any) -> dict[str, Setting]:
         return {}
     values = {field.name: getattr(agent, field.name) for field in fields(agent)}
     found = {name: value for name, value in values.items() if isinstance(value, int | float)}
-    return found | _of_budget(values.get("budget"), values.get("tracker"))
+    cuts = _of_cuts(agent) if isinstance(agent, ThinkingAgent) else {}
+    return found | _of_budget(values.get("budget"), values.get("tracker")) | cuts
+
+
+def _of_cuts(agent: ThinkingAgent) -> dict[str, Setting]:
+    """Return each cut of a thought by name, and a fingerprint of what is put around a thought."""
+    cuts = {cut_name(number): most for number, most in enumerate(agent.cuts, start=1)}
+    return {**cuts, "around": fingerprint([agent.opens, agent.closes])}
 
 
 def _of_budget(budget: Mapping[str, int] | None, tracker: Any) -> dict[str, Setting]:

@@ -11,6 +11,7 @@ from farthing.promises.kinds.groups import groups_of
 from farthing.runtime.call_plan import CallPlan
 from farthing.traces.base import Call
 from farthing.traces.system import Provenance, System, changes, uncompared, unrecorded
+from farthing.traces.thinking import THOUGHT, is_thought
 from farthing.traces.trace_kind import is_reply
 
 
@@ -86,7 +87,7 @@ def _other_system(plan: CallPlan, ours: System) -> tuple[str, ...]:
     if theirs is None:
         other = _other_models(plan)
         return () if other is None else (other,)
-    asked = {role: ours[role] for role in plan.roles if role in ours}
+    asked = {role: ours[role] for role in _asked(plan) if role in ours}
     differences = changes(_recorded(theirs, plan, ours), asked)
     return tuple(f"{what} is not that of the bundle's traces" for what in differences)
 
@@ -95,9 +96,14 @@ def _recorded(theirs: System, plan: CallPlan, ours: System) -> System:
     """Return who answered in the bundle's traces, by the roles that the policy may ask now."""
     return {
         role: theirs[recorded]
-        for role in plan.roles
+        for role in _asked(plan)
         if (recorded := _recorded_as(role, theirs, ours)) in theirs
     }
+
+
+def _asked(plan: CallPlan) -> Sequence[str]:
+    """Return the roles that a policy may ask, as a job has them: one thinks up to all cuts."""
+    return THOUGHT if is_thought(plan.roles) else plan.roles
 
 
 def _recorded_as(role: str, theirs: System, ours: System) -> str:

@@ -113,6 +113,9 @@ class TraceArrays:
     cuts: bool = False
     """Whether calls are the cuts of one thought, each of which goes on from the one before it: side
     by side [n, 1, L], with what each comes to, or in turn [n, L, 1], with what each adds."""
+    stopping_nano: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """[n, T, L] of cuts side by side, what a thought up to each costs more, in nano-dollars, if it
+    is stopped for an answer at every cut before: that is in the price of cuts in turn alone."""
     context: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """[n] index into `contexts`; -1 where nobody says what the question was asked with."""
     contexts: tuple[QuestionContext, ...] = ()
@@ -133,6 +136,7 @@ class TraceArrays:
             "largest_cost_nano": (shape, 0),
             "ungraded": (shape, False),
             "asked_probability": (shape, np.nan),
+            "stopping_nano": (shape, 0),
             "missing_because": (each, NO_REASON),
             "content": (each, 0),
             "requests": (each, 1),

@@ -180,7 +180,10 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     if kind != "thinking":
         return found
     ended = [any(call.ended for call in trace.calls) for trace in traces]
-    return thinking.side_by_side(found, np.array(ended, dtype=bool))
+    answering, read_again = np.zeros((2, *shape), dtype=np.int64)
+    answering[at] = [nano_from_usd(call.extra.get(thinking.ANSWERING, 0)) for call in flat]
+    read_again[at] = [nano_from_usd(call.extra.get(thinking.READ_AGAIN, 0)) for call in flat]
+    return thinking.side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
 
 
 def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:

@@ -40,6 +40,13 @@ def _hash(value: Any, update: Callable[[bytes], None]) -> None:
         update(json.dumps(words).encode())
 
 
+_WHERE_ANY = (
+    *("largest_cost_nano", "stopping_nano", "ungraded", "made"),
+    *("at_worst", "requests", "cuts"),
+)
+"""What counts only where there is any."""
+
+
 def _marked(value: Any) -> dict[str, Any]:
     """Return the fields that tell one record from another.
 
@@ -56,7 +63,7 @@ def _marked(value: Any) -> dict[str, Any]:
             held.pop(name)
         if np.isnan(value.asked_probability).all():
             held.pop("asked_probability")
-        for name in ("largest_cost_nano", "ungraded", "made", "at_worst", "requests", "cuts"):
+        for name in _WHERE_ANY:
             if not np.any(held[name]):
                 held.pop(name)
         if not value.unpriced:

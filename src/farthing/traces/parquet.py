@@ -65,6 +65,8 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     contexts: tuple[QuestionContext, ...] = ()
     requests: bool = False
     """Whether some questions stand for more than one request."""
+    stopping: bool = False
+    """Whether stopping thoughts at their cuts is known to cost something."""
     cuts: bool = False
     """Whether calls are the cuts of one thought."""
 
@@ -131,6 +133,7 @@ def _header(arrays: TraceArrays) -> _Header:
         unpriced=dict(arrays.unpriced),
         contexts=arrays.contexts,
         requests=bool((arrays.requests > 1).any()),
+        stopping=bool(arrays.stopping_nano.any()),
         cuts=arrays.cuts,
     )
 
@@ -147,6 +150,8 @@ def _layout(header: _Header) -> dict[str, tuple[str, int | None]]:
         layout["context"] = ("int32", None)
     if header.requests:
         layout["requests"] = ("int64", None)
+    if header.stopping:
+        layout["stopping_nano"] = ("int64", calls)
     layout |= {f"signal.{name}": ("float32", calls) for name in header.signals}
     for role in header.replies:
         layout[f"reply.{role}.action"] = ("int8", rounds)
@@ -169,6 +174,8 @@ def _columns(arrays: TraceArrays) -> Columns:
         columns["context"] = arrays.context
     if (arrays.requests > 1).any():
         columns["requests"] = arrays.requests
+    if arrays.stopping_nano.any():
+        columns["stopping_nano"] = arrays.stopping_nano
     columns |= {f"signal.{name}": values for name, values in arrays.signals.items()}
     for role, replies in arrays.replies.items():
         columns[f"reply.{role}.action"] = replies.action
@@ -275,6 +282,8 @@ def _arrays(header: _Header, columns: Columns) -> TraceArrays:
         if since <= header.version and name != "id"
     }
     recorded |= {name: columns[name] for name in ("context", "requests") if name in columns}
+    if header.stopping:
+        recorded["stopping_nano"] = columns["stopping_nano"].reshape(shape)
     arrays = TraceArrays(
         ids=columns["id"],
         roles=header.roles,

@@ -4,6 +4,10 @@ Thinking up to a cut and answering there is a way to answer with a price of its 
 whole thought so far. So the cuts of a question stand side by side, [n, 1, L], as the models of a
 pool do, and the last one is the full thought. In turn, [n, L, 1], a cut costs what it adds. A
 thought that ended before others says the same at every later cut, for nothing.
+
+Who stops a thought at each cut, to see what it would answer, pays for these answers, and for
+reading the thought again. Who thinks straight on pays for neither, so side by side they are left
+out where calls say how much that is.
 """
 
 from collections.abc import Sequence
@@ -21,6 +25,10 @@ ADDED_UP = ("input_tokens", "output_tokens", "tool_calls", "latency_s")
 """Signals of which a file has what a cut adds."""
 THOUGHT = ("thought",)
 """The role of cuts in turn."""
+ANSWERING = "answering_usd"
+"""Number of a call: of the price of a cut, what was paid for the answer there, in US dollars."""
+READ_AGAIN = "read_again_usd"
+"""Number of a call: of its price, what it took to read the thought so far again, in US dollars."""
 
 
 def is_thought(roles: Sequence[str]) -> bool:
@@ -33,12 +41,26 @@ def is_thought(roles: Sequence[str]) -> bool:
     return tuple(roles) == THOUGHT or list(roles) == cuts
 
 
-def side_by_side(cuts: TraceArrays, ended: BoolArray) -> TraceArrays:
+def of_thought(role: str) -> bool:
+    """Return whether calls of a role think before they answer, so that their text is a thought.
+
+    >>> of_thought("thought"), of_thought("cut-3"), of_thought("small")
+    (True, True, False)
+    """
+    number = role.rpartition("-")[2]
+    return role in THOUGHT or (number.isdecimal() and role == cut_name(int(number)))
+
+
+def side_by_side(
+    cuts: TraceArrays, ended: BoolArray, answering: IntArray, read_again: IntArray
+) -> TraceArrays:
     """Return cuts that hold what each adds, [n, 1, L], with what each comes to.
 
     Args:
         cuts: in the order of thinking, as a file has them.
         ended: [n] whether the last recorded cut of a question is its thought's own end.
+        answering: [n, 1, L] what of its price each cut took for its answer, in nano-dollars.
+        read_again: [n, 1, L] what it took for reading what was thought before.
     """
     made = cuts.made[:, 0]
     last = made.sum(axis=1) - 1
@@ -49,6 +71,9 @@ def side_by_side(cuts: TraceArrays, ended: BoolArray) -> TraceArrays:
         for name in ("answer", "correct", "ungraded", "made", "asked_probability")
     }
     later = after[:, None]
+    paid = cuts.cost_nano.cumsum(axis=2)
+    stopping = np.minimum((answering + read_again).cumsum(axis=2) - answering, paid)
+    stopping = np.take_along_axis(stopping, place, axis=2)
     signals = {
         name: np.where(later, 0, values).cumsum(axis=2, dtype=np.float64).astype(np.float32)
         if name in ADDED_UP
@@ -59,7 +84,8 @@ def side_by_side(cuts: TraceArrays, ended: BoolArray) -> TraceArrays:
         cuts,
         cuts=True,
         independent=np.ones(len(cuts), dtype=bool),
-        cost_nano=cuts.cost_nano.cumsum(axis=2),
+        cost_nano=paid - stopping,
+        stopping_nano=stopping,
         largest_cost_nano=_known_so_far(cuts.largest_cost_nano, later),
         signals=signals,
         **known,
@@ -78,7 +104,8 @@ def in_turn(cuts: TraceArrays) -> TraceArrays:
         roles=THOUGHT,
         models=cuts.models[-1:],
         independent=np.zeros(len(cuts), dtype=bool),
-        cost_nano=_added(cuts.cost_nano),
+        cost_nano=_added(cuts.cost_nano + cuts.stopping_nano),
+        stopping_nano=np.zeros_like(cuts.cost_nano).swapaxes(1, 2),
         largest_cost_nano=np.where(largest.swapaxes(1, 2) > 0, _added(largest), 0),
         signals={
             name: _added(values) if name in ADDED_UP else values.swapaxes(1, 2)

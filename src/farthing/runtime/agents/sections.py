@@ -16,10 +16,14 @@ from farthing.runtime.agents.base import AgentSection, BaseSection
 from farthing.runtime.agents.guide import GuideSection
 from farthing.runtime.agents.llm import ExitSection, PolicyAgentSection
 from farthing.runtime.agents.react import ReactSection
+from farthing.runtime.agents.thinking import ThinkingSection
 from farthing.tasks.tools import LocalSearch, Toolbox, always, own_paragraphs, read_corpus
 from farthing.tasks.wikipedia import Wikipedia
+from farthing.traces.thinking import THOUGHT
 
-JobAgent = BaseSection | ReactSection | GuideSection | PolicyAgentSection | ExitSection
+JobAgent = (
+    BaseSection | ReactSection | GuideSection | PolicyAgentSection | ExitSection | ThinkingSection
+)
 """A section, whichever its kind."""
 
 
@@ -47,6 +51,8 @@ def _read(name: str, table: Any, file: str, *, alone: bool) -> AgentSection:
 
 
 def _kind(name: str, *, searches: bool, alone: bool) -> type[AgentSection]:
+    if name in THOUGHT:
+        return ThinkingSection
     if name.startswith("policy-"):
         return PolicyAgentSection
     if name.startswith("exit-"):
@@ -58,7 +64,8 @@ def _kind(name: str, *, searches: bool, alone: bool) -> type[AgentSection]:
 
 def is_role(name: str, *, alone: bool) -> bool:
     """Return whether a job can have an agent of this name; `alone` as in `read_agents`."""
-    return name in {"base", "guide"} or (not alone and name.startswith(("policy-", "exit-")))
+    named = {"base", "guide", *THOUGHT}
+    return name in named or (not alone and name.startswith(("policy-", "exit-")))
 
 
 def toolboxes(wikipedia: Wikipedia | None) -> Callable[[str], Toolbox]:
