@@ -133,6 +133,7 @@ def test_columns_of_other_names_and_prices_are_said_in_python(tmp_path: Path) ->
         ft.from_records(frame, columns=columns, prices={"small": (1,)})  # type: ignore[dict-item]
 
 
+@pytest.mark.slow
 def test_messages_name_arguments(tickets: ft.Traces, tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -51,6 +51,7 @@ def amounts(record: Any) -> Iterator[float]:
             yield from value if isinstance(value, list) else [value]
 
 
+@pytest.mark.slow
 def test_a_controller_is_trained_evaluated_and_asked(
     farthing: Callable[..., Any], refused: Callable[..., str], pool_file: Path
 ) -> None:

@@ -206,6 +206,7 @@ def test_where_nothing_is_proved_nothing_is_written_and_it_says_how_many_would_d
     assert not json.loads(document.out)["proved"]
 
 
+@pytest.mark.slow
 def test_questions_that_trained_or_chose_the_policy_prove_nothing(
     farthing: Farthing, refused: Refused, recommended: Path, bundle: Path
 ) -> None:

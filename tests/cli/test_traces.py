@@ -234,6 +234,7 @@ def test_the_version_is_printed(farthing: Farthing) -> None:
     assert farthing("--version").out.startswith("farthing ")
 
 
+@pytest.mark.slow
 def test_commands_that_need_no_learner_load_neither_torch_nor_sklearn(
     farthing: Farthing, runs: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_calibrate_proves_by_those_to_calibrate_and_no_others(farthing: Farthing
     assert kept == [0, 1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0", "-0.05"])
 def test_compare_asks_for_more_accuracy_as_calibrate_does(farthing: Farthing, epsilon: str) -> None:
     """Small is right where large is not, on a tenth of the questions, and costs less."""

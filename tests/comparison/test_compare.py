@@ -86,6 +86,7 @@ def slow_split(
     return kappa, {name: sum(one[name] for one in acted) / len(acted) for name in acted[0]}
 
 
+@pytest.mark.slow
 def test_every_split_agrees_with_a_loop_over_its_questions(small: Dataset) -> None:
     found = compare(small, Plan((ALPHA,), QUICK, splits=4, seed=3, workers=1))
     rng = np.random.default_rng(3)

@@ -319,6 +319,7 @@ def test_no_hard_budget_is_exceeded_by_any_of_a_thousand_at_once(budget: int) ->
     assert any(one.episode.refused for one in done) == (1_000 < budget < 70_000_000)
 
 
+@pytest.mark.slow
 def test_a_thousand_at_once_never_exceed_what_they_share(tmp_path: Path) -> None:
     cap = 100_000_000
     with Store.open(tmp_path / "traces.db") as store:

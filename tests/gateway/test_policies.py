@@ -343,6 +343,7 @@ def test_a_policy_is_paid_for_by_the_ledger(tmp_path: Path, bundle: Path) -> Non
     assert spent <= 1_000_000
 
 
+@pytest.mark.slow
 def test_a_day_of_traffic_becomes_a_bundle_that_the_gateway_finds(tmp_path: Path) -> None:
     with Endpoint(letter) as stub:
         text = config(stub, tmp_path / "bundle") + RECORD

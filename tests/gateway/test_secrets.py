@@ -123,6 +123,7 @@ def export(folder: Path) -> str:
     return done.stdout + done.stderr + (folder / "out.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_no_secret_is_found_anywhere(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

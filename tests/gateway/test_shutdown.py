@@ -82,6 +82,7 @@ def recorded(database: str) -> int:
     return asyncio.run(read())
 
 
+@pytest.mark.slow
 @WORKERS
 def test_what_takes_longer_than_the_drain_is_cut_charged_and_marked(
     tmp_path: Path, workers: int

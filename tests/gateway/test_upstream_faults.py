@@ -157,6 +157,7 @@ def config(
     return text + alone.replace('"bundle"', json.dumps(str(bundle)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fallbacks", [False, True])
 def test_every_client_hears_what_is_right_and_the_ledger_adds_up(
     tmp_path: Path, bundle: Path, *, fallbacks: bool

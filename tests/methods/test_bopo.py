@@ -287,6 +287,7 @@ def test_it_takes_no_part_in_recorded_questions_and_says_where_it_does() -> None
     assert "farthing study steps" in variant.note
 
 
+@pytest.mark.slow
 def test_no_policy_succeeds_as_often_for_less_than_the_frontier() -> None:
     """Against random policies, mixtures and what was learned, all evaluated exactly."""
     none = worth(0.0)

@@ -232,6 +232,7 @@ def test_the_constraint_is_exact_or_the_sampled_leaf_count() -> None:
     assert counted.coverage.item() == pytest.approx(sampled.coverage(counted.distributions[1]))
 
 
+@pytest.mark.slow
 def test_ccpo_learns_to_pay_less_than_a_lottery_over_depths_of_the_same_coverage() -> None:
     learned = CcpoLearner(CcpoConfig(updates=150)).fit(questions(400), ALPHA, 0, Silent())
     held_out, test = questions(2_000, 5), questions(4_000, 6)

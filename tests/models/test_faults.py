@@ -50,6 +50,7 @@ async def _outcome(model: Model, k: int) -> Completion | ModelError:
         return error
 
 
+@pytest.mark.slow
 def test_2000_calls_with_faults_are_all_answered_and_none_is_paid_twice(endpoint: Endpoint) -> None:
     calls = 2_000
     endpoint.faults = dict.fromkeys(FAULTS, 0.03) | {"slow": 0.005}

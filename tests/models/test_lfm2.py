@@ -91,6 +91,7 @@ def test_a_wide_random_network_with_fewer_layers_agrees_too(tmp_path: Path) -> N
         np.testing.assert_allclose(mine.logprobs, other.logprobs, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_distribution_and_repeat_with_their_seed(folder: Path) -> None:
     [ids] = encoded(folder, ["c=b*7+2;a=4;b=a*3+5;c?"])
     likely = on_numpy(folder, [GenerationRow(ids, 1, temperature=3.0, seed=0, top_logprobs=61)])

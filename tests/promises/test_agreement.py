@@ -77,6 +77,7 @@ def test_119_checked_pairs_without_an_error_are_needed_for_a_fortieth_at_95_perc
         assert binomial_upper(errors, checked, 0.05) == pytest.approx(upper, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("false_same", [0.025, 0.035])
 def test_a_judge_and_a_policy_that_err_too_often_together_are_as_rare_as_promised(
     false_same: float,

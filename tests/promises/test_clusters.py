@@ -107,6 +107,7 @@ def test_what_is_asked_more_often_than_any_before_counts_so_often() -> None:
     assert mean_loss(loss, clusters) == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_as_often_as_it_says() -> None:
     rng, truth = np.random.default_rng(2), (0.8 * 0.05 + 0.2 * 9 * 0.2) / 2.6
     missed = 0

@@ -51,6 +51,7 @@ def drawn(seed: int, *, tied: bool = False) -> CrossFitted:
     return CrossFitted(n, cost, lost, rng.uniform(0, 0.05, points), expected, 1 + seed % 3 / 20)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.sampled_from([-0.05, 0.0, 0.005, 0.02, 0.1]), st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_the_score_is_that_of_loops(seed: int, margin: float, tied: bool) -> None:

@@ -84,6 +84,7 @@ def p_values(partly: Partly) -> np.ndarray:
     return np.array([loss_p_value(int(a), int(b), n, 0.05) for a, b in zip(lost, won, strict=True)])
 
 
+@pytest.mark.slow
 def test_the_estimate_of_grades_needed_is_near_what_it_takes() -> None:
     rng, n = np.random.default_rng(1), 300
     kind = rng.choice([1, 0, -1], n, p=[0.3, 0.35, 0.35])  # loss, neither, win

@@ -42,6 +42,7 @@ def test_the_edge_alone_is_proved_almost_as_often_as_allowed() -> None:
     assert edge > 0.06 * RUNS
 
 
+@pytest.mark.slow
 def test_it_proves_more_than_betting_does() -> None:
     """In 400 samples of 300, for an operating point that is as good as the reference."""
     rng = np.random.default_rng(2)

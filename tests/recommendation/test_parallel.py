@@ -29,6 +29,7 @@ def weights(fitted: Fitted | None) -> list[np.ndarray]:
     return [*fitted.policy.weights, *fitted.policy.biases]
 
 
+@pytest.mark.slow
 def test_processes_and_this_one_train_alike(small: Dataset) -> None:
     events: list[Event] = []
     here = train_all(jobs(25), small.traces, 1, ignore)
@@ -46,6 +47,7 @@ def test_processes_and_this_one_train_alike(small: Dataset) -> None:
     assert all({"cost", "coverage"} <= set(e.figures) for e in events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_ends_every_training_and_half_a_training_is_no_result(
     small: Dataset, workers: int
@@ -67,6 +69,7 @@ def test_what_was_trained_before_ctrl_c_is_kept(small: Dataset) -> None:
     assert (lost, never) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_learner_that_cannot_learn_says_why_and_ends_the_others(
     small: Dataset, workers: int

@@ -141,6 +141,7 @@ def test_what_cannot_be_played_is_one_line_before_anything_is_paid(
     assert calibrated.requests == []
 
 
+@pytest.mark.slow
 def test_a_call_that_was_answered_survives_the_death_of_the_process(
     calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:

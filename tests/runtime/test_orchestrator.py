@@ -275,6 +275,7 @@ def by_call(whole: TraceArrays, around: str) -> Policy:
     return lazy
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40, phases=[Phase.generate])  # each example is a training
 @given(st.data())
 def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.DataObject) -> None:

@@ -60,6 +60,7 @@ def usable(made: BoolArray) -> BoolArray:
     return made
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(made=masks)
 def test_sets_are_nested_and_each_question_of_a_set_was_asked_of_all_its_models(

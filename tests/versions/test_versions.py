@@ -163,6 +163,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(place: Path, tmp_path: 
     assert before != digest_of(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["deploy", "first deploy", "back"])
 def test_a_kill_at_any_step_leaves_a_whole_bundle_or_one_that_is_restored(
     place: Path, tmp_path: Path, what: str

@@ -37,6 +37,7 @@ def done(folder: Path) -> int:
         return int(database.execute("SELECT count(*) FROM audits WHERE value = 1").fetchone()[0])
 
 
+@pytest.mark.slow
 def test_a_running_gateway_takes_up_what_is_recalibrated_and_rolled_back(tmp_path: Path) -> None:
     made_bundle(tmp_path)
     place = tmp_path / "bundle"

@@ -217,6 +217,7 @@ def test_a_policy_that_reads_the_question_has_a_value_too() -> None:
     assert found.high - found.low < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandit", [KNAPSACK, SQUARECB])
 def test_and_one_whose_arm_tells_the_kind_of_question(bandit: Bandit) -> None:
     """Arm b is drawn the more often, and where it is to be asked, chances are others."""

@@ -70,6 +70,7 @@ def within_the_budget(planner: Planner, instances: int) -> None:
             assert found.spent_nano <= left.nano
 
 
+@pytest.mark.slow
 def test_never_over_budget_and_nothing_is_worth_anything_late(quick: Planner) -> None:
     within_the_budget(quick, 300)
 
