@@ -41,6 +41,55 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "stopping a thought loses what the full thought loses too",
+        "thinking.settled:lost_by_stopping",
+        "right[:, -1:] & ~right[:, :-1]",
+        "~right[:, :-1]",
+        "test_stopping_thoughts::test_where_the_full_thought_is_wrong_too_stopping_loses_nothing",
+    ),
+    Mutation(
+        "a thought is stopped one repeat late",
+        "thinking.repeats:RepeatsPolicy.scores",
+        "1.0 / (1.0 + unchanged(traces))",
+        "1.0 / unchanged(traces)",
+        "test_stopping_thoughts",
+    ),
+    Mutation(
+        "an answer counts as unchanged from the beginning of its thought",
+        "features.rounds:unchanged",
+        "answer[:, t] == answer[:, t - 1]",
+        "answer[:, t] == answer[:, t]",
+        "test_stopping_thoughts::test_the_answer_that_stays_is_counted_from_where_it_came",
+    ),
+    Mutation(
+        "who thinks straight to a cut pays for looking at those before",
+        "traces.thinking:side_by_side",
+        "paid - stopping",
+        "paid",
+        "test_thoughts::test_straight_to_a_cut_nothing_is_paid_for_looking_at_those_before",
+    ),
+    Mutation(
+        "who looks at each cut does not pay for looking",
+        "traces.thinking:in_turn",
+        "cuts.cost_nano + cuts.stopping_nano",
+        "cuts.cost_nano",
+        "test_thoughts::test_straight_to_a_cut_nothing_is_paid_for_looking_at_those_before",
+    ),
+    Mutation(
+        "a thought that was cut short is taken for a whole one",
+        "traces.thinking:rounds_in_turn",
+        "np.minimum(made, calls.n_roles - 1)",
+        "made",
+        "test_thoughts",
+    ),
+    Mutation(
+        "a thought that is passed on is paid from its beginning",
+        "recommendation.escalation:EscalationModel.extra_nano",
+        "self.cost_nano - spent",
+        "self.cost_nano",
+        "test_stopping_thoughts::test_a_thought_that_is_passed_on_costs_the_rest_of_it",
+    ),
+    Mutation(
         "a question's group is not seen live",
         "runtime.observation:Observer.observe",
         "() if self.group is None else (self.group,)",

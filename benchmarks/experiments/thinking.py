@@ -124,7 +124,7 @@ def of_method(plan: Plan, dataset: Dataset, name: str, seed: int) -> Row:
     points = operating_points_of(prove.replay(plays), trial.row)
     by_right = replace(plan, dataset=dataset).proving(trial.bundle)
     accepted = operating_points_of(by_right.replay(plays), trial.row).correct
-    _, paid = beside(plan.asked, prove.recorded)
+    _, paid = beside(plan.asked, plan.reference, prove.recorded)
     theirs = prove.recorded.correct[:, 0, -1]
     facts = Facts(plan.reference, theirs, paid)
     proved = plan.asked.prover(tested(points), facts, len(paid))

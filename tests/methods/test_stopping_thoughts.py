@@ -13,7 +13,7 @@ from farthing.methods.base import Dataset, Learner, Silent
 from farthing.methods.baselines.uala import UalaLearner
 from farthing.methods.stopping import StoppingLearner
 from farthing.methods.thinking.repeats import RepeatsPolicy
-from farthing.methods.thinking.settled import SettledLearner, SettledPolicy
+from farthing.methods.thinking.settled import SettledLearner, SettledPolicy, lost_by_stopping
 from farthing.process.base import InRounds
 from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.budget import PerQuestion
@@ -136,10 +136,18 @@ def test_a_budget_stops_a_thought_before_the_cut_that_may_cost_too_much() -> Non
 
 
 def test_the_answer_that_stays_is_counted_from_where_it_came() -> None:
-    said = ["a", "a", None, "b", "b"]
+    said = ["a", "a", "c", None, "b", "b"]
     calls = [Call(round=t, role="m", answer=one) for t, one in enumerate(said, start=1)]
     scores = RepeatsPolicy().scores(cascade(assemble([Trace(id="q", calls=calls)])))
-    np.testing.assert_allclose(scores[0, :, 1], [1 / 2, 1 / 3, 1, 1 / 2, 0])
+    np.testing.assert_allclose(scores[0, :, 1], [1 / 2, 1 / 3, 1 / 2, 1, 1 / 2, 0])
+
+
+def test_where_the_full_thought_is_wrong_too_stopping_loses_nothing() -> None:
+    wrong = [Call(round=t, role="m", answer=said) for t, said in enumerate("4545", start=1)]
+    right = [Call(round=t, role="m", answer=said) for t, said in enumerate("4554", start=1)]
+    made = [Trace(id=name, gold=["4"], calls=c) for name, c in (("w", wrong), ("r", right))]
+    lost = lost_by_stopping(cascade(assemble(made)))
+    assert lost.tolist() == [[False, False, False], [False, True, True]]
 
 
 def test_settled_learns_what_stopping_loses_and_what_is_left_to_pay() -> None:

@@ -15,6 +15,7 @@ from farthing.process.action_space import recorded_space
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
+from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades.codes import AnswerTexts
 from farthing.traces.grades.overlay import graded, with_itself
 from farthing.traces.jsonl import decode, encode, read_traces, write_traces
@@ -74,6 +75,33 @@ def test_in_turn_a_cut_has_what_the_file_says_of_it() -> None:
     assert not turns.independent.any()
     with pytest.raises(InputError, match="none can be skipped"):
         recorded_space("calls", turns)
+
+
+def looked_at(said: Sequence[str], name: str = "q", *, ended: bool = False) -> Trace:
+    """Return a thought whose cuts say what was paid for answers, and for reading again."""
+    trace = thought(said, name, ended=ended)
+    calls = [
+        structs.replace(
+            call,
+            extra={
+                "answering_usd": usd_from_nano(40),
+                "read_again_usd": usd_from_nano(10 * (call.round - 1)),
+            },
+        )
+        for call in trace.calls
+    ]
+    return structs.replace(trace, calls=calls)
+
+
+def test_straight_to_a_cut_nothing_is_paid_for_looking_at_those_before() -> None:
+    traces = [looked_at(["4", "5", "6", "4"]), looked_at(["4", "5"], "short", ended=True)]
+    arrays = assemble(traces)
+    looked = [[0, 40 + 10, 80 + 30, 120 + 60], [0, 50, 50, 50]]
+    assert arrays.stopping_nano[:, 0].tolist() == looked
+    paid = [[500, 800, 1_000, 1_100], [500, 800, 800, 800]]
+    assert arrays.cost_nano[:, 0].tolist() == (np.array(paid) - looked).tolist()
+    assert cascade(arrays).cost_nano[:, :, 0].tolist() == [[500, 300, 200, 100], [500, 300, 0, 0]]
+    assert fingerprint(arrays) != fingerprint(assemble([thought(["4", "5", "6", "4"])]))
 
 
 def test_more_than_nine_cuts_keep_their_order() -> None:
