@@ -2,18 +2,14 @@
 
 import json
 import random
-import socket
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from served_bundle import ask, serving
 
 from farthing.traces.store import Store
 
@@ -191,7 +187,7 @@ def test_a_lower_effort_is_tried_proved_and_served(
     assert "o4-mini@high agrees with itself on 25 of 25" in done.out
     assert {one["reasoning_effort"] for one in endpoint.requests} == {"low", "high"}
     bundle = Path(done.out.splitlines()[-1].rpartition(" ")[2])
-    with _serving(bundle) as url:
+    with serving(bundle) as url:
         endpoint.requests.clear()
         open_ones = [_ask(url, number) for number in range(600, 640)]
         assert {reply["farthing"]["provenance"] for reply in open_ones} == {"same"}
@@ -208,29 +204,5 @@ def test_a_lower_effort_is_tried_proved_and_served(
         assert (sent["reasoning_effort"], sent["max_tokens"]) == ("low", 300)
 
 
-@contextmanager
-def _serving(bundle: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = Path(sys.executable).with_name("farthing")
-    process = subprocess.Popen(
-        [program, "serve", bundle, "--port", str(port)], stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stderr is not None
-        while "serving at" not in (line := process.stderr.readline()):
-            assert line, "the gateway did not start"
-        yield f"http://127.0.0.1:{port}/v1/chat/completions"
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
-
-
 def _ask(url: str, number: int, **more: Any) -> dict[str, Any]:
-    body = {"model": "o4-mini", "messages": messages(number)} | more
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as reply:
-        found: dict[str, Any] = json.loads(reply.read())
-    return found
+    return ask(url, {"model": "o4-mini", "messages": messages(number)} | more)

@@ -17,6 +17,7 @@ COMPARE = ("--alpha", "0.1", "--out", "report", "--policies", "random,fixed,stop
     ("arguments", "says"),
     [
         (["nonsense"], "No such command"),
+        (["study", "nonsense"], "`farthing study --help` lists them"),
         (["traces", "inof"], "did you mean 'info'"),
         (["compare", "--polices", "ccpo"], "--policies"),
         (["compare"], "--out"),

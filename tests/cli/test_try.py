@@ -2,10 +2,6 @@
 
 import json
 import random
-import socket
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from served_bundle import ask, serving
 
 from farthing.errors import InputError
 from farthing.gateway.quick_config import config_file
@@ -164,31 +161,11 @@ def _json(body: dict[str, Any]) -> web.Response:
 
 def _served(bundle: Path, numbers: range) -> list[dict[str, Any]]:
     """Run `farthing serve BUNDLE` and ask it each ticket."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = Path(sys.executable).with_name("farthing")
-    process = subprocess.Popen(
-        [program, "serve", bundle, "--port", str(port)], stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stderr is not None
-        while "serving at" not in (line := process.stderr.readline()):
-            assert line, "the gateway did not start"
-        url = f"http://127.0.0.1:{port}/v1/chat/completions"
-        return [_ask(url, number) for number in numbers]
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
-
-
-def _ask(url: str, number: int) -> dict[str, Any]:
-    body = {"model": "large", "messages": messages(number), "temperature": 0}
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as reply:
-        found: dict[str, Any] = json.loads(reply.read())
-    return found
+    with serving(bundle) as url:
+        return [
+            ask(url, {"model": "large", "messages": messages(number), "temperature": 0})
+            for number in numbers
+        ]
 
 
 def test_a_model_that_the_endpoint_lacks_is_said_once(

@@ -137,13 +137,17 @@ def _one_of(found: re.Match[str]) -> str:
     return f"is '{given}'; {hint} {', '.join(names)}"
 
 
+_GROUP = "{the command}"
+"""Stands for the command whose help lists those there are."""
+
+
 def _no_command(found: re.Match[str]) -> str:
     from farthing import plugins
 
     given = found["given"]
     if given in plugins.names("studies"):
         return f"No such command '{given}': it is `farthing study {given}`"
-    near = found["near"].strip() or "`farthing --help` lists them"
+    near = found["near"].strip() or f"`{_GROUP} --help` lists them"
     return f"No such command '{given}'; {near[:1].lower()}{near[1:]}"
 
 
@@ -158,8 +162,12 @@ _BETTER: tuple[tuple[re.Pattern[str], str | Said], ...] = (
 )
 
 
-def plain(message: str) -> str:
+def plain(message: str, group: str = "farthing") -> str:
     """Return what is wrong with an option without the words of the library that checks it.
+
+    Args:
+        message: what the library said.
+        group: the command whose help lists those there are.
 
     >>> plain("Invalid value for '--seed': Input should be greater than or equal to 0")
     "Invalid value for '--seed': must be at least 0"
@@ -167,7 +175,9 @@ def plain(message: str) -> str:
     "is 'selectve'; did you mean 'selective'? There are parity, selective"
     >>> plain("No such command 'steps'.")
     "No such command 'steps': it is `farthing study steps`"
+    >>> plain("No such command 'bogus'.", "farthing study")
+    "No such command 'bogus'; `farthing study --help` lists them"
     """
     for pattern, better in _BETTER:
         message = pattern.sub(better, message)
-    return message
+    return message.replace(_GROUP, group)

@@ -54,7 +54,8 @@ def _run(arguments: list[str]) -> int:
     try:
         return app(arguments or ["--help"], prog_name="farthing", standalone_mode=False) or 0
     except typer.TyperException as error:
-        said = plain(error.format_message())
+        context = getattr(error, "ctx", None)
+        said = plain(error.format_message(), context.command_path if context else "farthing")
         return _fail(said, 2) if said else 2  # without arguments, the help was shown
     except FarthingError as error:
         wrong = isinstance(error, WRONG) and not isinstance(error, UnprovedError)
