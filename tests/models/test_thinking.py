@@ -124,6 +124,9 @@ def test_an_address_tells_how_it_is_written(url: str, dialect: Any) -> None:
         ({"dialect": "anthropic", "thinking_budget": 2_048}, 2_148),
         ({"dialect": "vllm", "thinking_budget": 0}, 100),
         ({"dialect": "qwen", "thinking_budget": 2_048}, 100 + 2 * 2_048),  # may come beside
+        ({"dialect": "qwen", "extra": {"thinking_budget": 2_048}}, 2_148),
+        ({"dialect": "qwen", "extra": {"enable_thinking": True}}, 25_100),
+        ({"extra": {"thinking_budget": 2_048}}, 2_148),
     ],
 )
 def test_the_dearest_call_has_all_thoughts_that_the_limits_allow(

@@ -12,7 +12,14 @@ from farthing.errors import InputError
 from farthing.models.base import Completion, Prompt
 from farthing.models.chat_completions import read_completion, request_body
 from farthing.models.prices import Price, largest_cost_nano
-from farthing.models.thinking import COMPATIBLE, Dialect, Thinking, thinking
+from farthing.models.thinking import (
+    COMPATIBLE,
+    RESERVED,
+    Dialect,
+    Thinking,
+    thinking,
+    thoughts_apart,
+)
 
 
 class Key:
@@ -144,7 +151,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def longest(self, prompt: Prompt) -> Prompt:
         """Return the prompt with the most output tokens that a call can have, thoughts included."""
-        thoughts = self.thinking.tokens + self.thinking.apart
+        apart = thoughts_apart(self.speaks, self.added)
+        thoughts = self.thinking.tokens + (RESERVED if apart is None else apart)
         return replace(prompt, max_tokens=prompt.max_tokens + thoughts)
 
 
