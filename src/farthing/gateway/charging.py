@@ -18,6 +18,7 @@ import msgspec
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.config_sections import ALL
 from farthing.gateway.recording.record import COOLING
+from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.chat_endpoint import Sending, watched
@@ -276,6 +277,7 @@ class ChargeAttempt:
             claimed.tokens,
             dollars(most.nano),
             most.tokens,
+            extra=about(self.model),
         )
 
     def _end(self) -> None:

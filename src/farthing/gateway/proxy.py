@@ -26,6 +26,7 @@ from farthing.gateway.charging import ChargeAttempt, RequestCharges
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.circuit_breaker import CircuitBreaker
 from farthing.gateway.deadline import Deadline
+from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream import (
     AroundSend,
     AroundStream,
@@ -262,7 +263,7 @@ def _note(error: ModelError, charges: RequestCharges) -> None:
     """Say which models failed, in the error, and to the operator also how the last one did."""
     error.failed = charges.failed
     name = next(reversed(charges.failed), "a model")
-    LOG.warning("%s failed: %s", name, error.plain or error.kind)
+    LOG.warning("%s failed: %s", name, error.plain or error.kind, extra=about(name))
 
 
 def _should_fall_back(error: ModelError, call: UpstreamRequest, charges: RequestCharges) -> bool:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
+from farthing.gateway.repeated_lines import summed_lines
+
 LOG = logging.getLogger("farthing.gateway")
 MOST_STARTS = 4
 """How often in a row each worker may fail where none ever served; then the gateway ends."""
@@ -27,13 +29,25 @@ ANSWER_S = 0.5
 """Seconds that a worker is given to say whether it is ready; then it is asked again."""
 
 
+def end_quietly() -> None:
+    """Have signals end this process in order: the server has ended by then, or had not begun."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, _ended)
+
+
+def _ended(*_: object) -> None:
+    raise SystemExit(0)
+
+
 class Worker(Process):
     """A process that serves, and ends with the one that started it."""
 
     def target(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve, in the worker's process."""
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        super().target(sockets)
+        end_quietly()
+        with summed_lines():
+            super().target(sockets)
 
 
 def _end_with_parent() -> None:
