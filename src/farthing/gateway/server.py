@@ -47,7 +47,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         from farthing.gateway.admin.state import opened_pages  # noqa: PLC0415
         from farthing.gateway.app_state import open_gateway  # noqa: PLC0415
         from farthing.gateway.connections import ConnectionConfig  # noqa: PLC0415
-        from farthing.gateway.workers import Workers, end_quietly  # noqa: PLC0415
+        from farthing.gateway.workers import Workers, set_signals  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
@@ -82,7 +82,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         )
         ready(shown(listening), notes)
         if section.workers == 1:
-            end_quietly()
+            set_signals()
             uvicorn.Server(settings).run(sockets=[listening])
             return
         supervisor = Workers(settings, sockets=[listening])
