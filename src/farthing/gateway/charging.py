@@ -290,6 +290,22 @@ class _Took(msgspec.Struct, frozen=True):
     usage: Usage = Usage(0, 0)
 
 
+def section_of(role: str, model: str, sections: Mapping[str, str]) -> str:
+    """Return which section is charged: in a pool it is the role, as two may ask one model.
+
+    Args:
+        role: who asks.
+        model: who is asked, as its provider calls it.
+        sections: what clients call a model, its section, to what its provider calls it.
+
+    >>> section_of("base", "gpt-4o", {"small": "gpt-4.1-nano", "large": "gpt-4o"})
+    'large'
+    """
+    if role in sections:
+        return role
+    return next((name for name, asked in sections.items() if asked == model), model)
+
+
 @dataclass
 class ChargingJournal:
     """The journal of one request's episode: its calls go through the gateway's ledger."""
@@ -311,7 +327,7 @@ class ChargingJournal:
     async def start(self, entry: Entry, largest_nano: int) -> int:
         """Reserve a try; see `Journal`."""
         largest = Amount(largest_nano, entry.tokens, 1)
-        model = self._section(entry)
+        model = section_of(entry.attempt.role, entry.asked, self.sections)
         if self.is_open(model):
             raise self.charges.skip(model)
         try:
@@ -322,13 +338,6 @@ class ChargingJournal:
         self._made += 1
         self._open[self._made] = self.charges.attempt(model, hold)
         return self._made
-
-    def _section(self, entry: Entry) -> str:
-        """Return which section is charged: in a pool it is the role, as two may ask one model."""
-        if entry.attempt.role in self.sections:
-            return entry.attempt.role
-        named = (name for name, model in self.sections.items() if model == entry.asked)
-        return next(named, entry.asked)
 
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
         """Settle a try."""
