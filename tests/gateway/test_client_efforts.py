@@ -77,6 +77,20 @@ def test_the_clients_own_choice_passes_as_it_is(endpoint: Endpoint, own: dict[st
     assert TaskTemplate("", 500, 0.5).mismatch(ask(temperature=0.5)) is None
 
 
+def test_objects_of_a_section_are_merged_with_the_clients(endpoint: Endpoint) -> None:
+    section = {"dialect": "vllm", "thinking_budget": 100}
+    extra = {"chat_template_kwargs": {"tone": "dry", "inner": {"a": 1}}, "stop": ["x"]}
+    own = {"chat_template_kwargs": {"name": "me", "tone": "wet", "inner": {"b": 2}}, "stop": ["y"]}
+    sent, _ = passed(endpoint, ask(**own), extra=extra, **section)
+    assert sent["chat_template_kwargs"] == {
+        "name": "me",
+        "tone": "dry",
+        "inner": {"a": 1, "b": 2},
+        "enable_thinking": True,
+    }
+    assert sent["stop"] == ["x"]
+
+
 @pytest.mark.parametrize(
     ("own", "beside"),
     [

@@ -97,6 +97,12 @@ def test_what_a_model_that_thinks_refuses_is_left_out(endpoint: Endpoint) -> Non
     ).left_out == frozenset({"temperature", "top_p"})
 
 
+def test_what_a_section_adds_leaves_its_effort_as_it_is(endpoint: Endpoint) -> None:
+    more = {"chat_template_kwargs": {"tone": "dry"}}
+    said = sent(endpoint, dialect="vllm", thinking_budget=100, extra=more)
+    assert said["chat_template_kwargs"] == {"enable_thinking": True, "tone": "dry"}
+
+
 @pytest.mark.parametrize(
     ("url", "dialect"),
     [

@@ -19,7 +19,7 @@ from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import CHUNK, Bounding, HttpStream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
 from farthing.models.base import Usage
-from farthing.models.chat_completions import UNREADABLE
+from farthing.models.chat_completions import UNREADABLE, merged
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import (
@@ -156,13 +156,9 @@ class HttpUpstream:
         thinking = AS_IT_IS if own else settings.thinking
         limit = request.limit or default_max_output
         limited: dict[str, Any] = {settings.limit_name: limit + thinking.tokens} if limit else {}
-        wanted = {
-            **{name: value for name, value in request.body.items() if name not in _DROPPED},
-            **limited,
-            **thinking.fields,
-            **settings.extra,
-            "model": settings.model,
-        }
+        passed = {name: value for name, value in request.body.items() if name not in _DROPPED}
+        added = merged(thinking.fields, settings.extra)
+        wanted = merged(passed | limited, added | {"model": settings.model})
         left_out = thinking.refused.union(settings.omit)
         wanted = {name: value for name, value in wanted.items() if name not in left_out}
         body = msgspec.json.encode(wanted)
