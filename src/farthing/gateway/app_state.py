@@ -11,7 +11,7 @@ from farthing.errors import ConfigError, FarthingError
 from farthing.gateway.background import BackgroundCaller
 from farthing.gateway.charging import RequestLimits
 from farthing.gateway.chat import Chat
-from farthing.gateway.circuit_breaker import CircuitBreaker, limit_retries
+from farthing.gateway.circuit_breaker import CircuitBreaker, limit_retries, with_efforts
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import AUDIT, SHADOW, RecordSection
 from farthing.gateway.errors import logged
@@ -81,7 +81,8 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         if keys is not None:
             stack.push_async_callback(keys.aclose)
         admissions = config.models.admissions(workers=serve.workers)
-        hurried = limit_retries(config.models, serve.fallbacks)
+        fallbacks = with_efforts(serve.fallbacks, config.models.sections)
+        hurried = limit_retries(config.models, fallbacks)
         upstreams = open_upstreams(hurried, admissions)
         for name, upstream in upstreams.items():
             stack.push_async_callback(upstream.aclose)
@@ -102,7 +103,7 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         proxy = Proxy(
             upstreams,
             serve.default_max_output,
-            serve.fallbacks,
+            fallbacks,
             breaker,
             shortens=serve.over_budget == "shorten",
         )

@@ -22,6 +22,7 @@ from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.chat_endpoint import Sending, watched
+from farthing.models.thinking import split_name
 from farthing.money import dollars
 from farthing.runtime.journal import Entry, RecordedReply
 from farthing.storage.keys import KeyRecord
@@ -159,11 +160,12 @@ class RequestCharges:
         return max(1, math.ceil(min(last.values(), default=0.0)))
 
     def accounts(self, model: str) -> tuple[str, ...]:
-        """Return what a call to a model is charged to."""
+        """Return what a call to a model is charged to; at an effort also the model itself."""
         own = [] if self.key is None else [self.key.account]
         team = None if self.key is None else self.key.team
-        named = {"team:": team, "policy:": self.policy, "model:": model}
-        others = (prefix + name for prefix, name in named.items() if name is not None)
+        models = dict.fromkeys((split_name(model)[0], model))
+        named = [("team:", team), ("policy:", self.policy), *(("model:", one) for one in models)]
+        others = (prefix + name for prefix, name in named if name is not None)
         return (ALL, *own, *others)
 
     async def reserve(self, model: str, amount: Amount) -> Hold:

@@ -8,7 +8,7 @@ from typing import Any
 from farthing import plugins
 from farthing.gateway.charging import section_of
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.circuit_breaker import limit_retries
+from farthing.gateway.circuit_breaker import limit_retries, with_efforts
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import PolicySection
 from farthing.gateway.policies import GatewayPolicy
@@ -90,5 +90,6 @@ def _hurried(job: Job, config: ServeConfig) -> Job:
     models = {name: one.settings.model for name, one in job.models.sections.items()}
     own = {name: one.settings.model for name, one in config.models.sections.items()}
     charged = {name: section_of(name, model, own) for name, model in models.items()}
-    replaced = {name for name, section in charged.items() if section in config.serve.fallbacks}
+    fallbacks = with_efforts(config.serve.fallbacks, own)
+    replaced = {name for name, section in charged.items() if section in fallbacks}
     return replace(job, models=limit_retries(job.models, replaced))
