@@ -105,7 +105,23 @@ def test_a_thought_that_the_assistant_closed_is_not_begun_anew(url: str) -> None
     assert whole["choices"][0]["message"]["content"] == "1</answer>"
 
 
-def test_efforts_that_are_no_budgets_are_refused(url: str) -> None:
+@pytest.mark.parametrize(
+    "more", [{"reasoning_effort": "low"}, {"thinking_token_budget": "9" * 5_000}]
+)
+def test_efforts_that_are_no_budgets_are_refused(url: str, more: dict[str, Any]) -> None:
     with pytest.raises(HTTPError) as refused:
-        ask(url, reasoning_effort="low")
+        ask(url, **more)
+    assert refused.value.code == 400
     assert b"give 'thinking_token_budget'" in refused.value.read()
+
+
+def test_a_budget_beyond_the_limit_binds_nothing(url: str) -> None:
+    assert read(ask(url, thinking_token_budget=10**18 - 1)) == read(ask(url))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_no_generator_takes_is_refused(url: str, seed: int) -> None:
+    with pytest.raises(HTTPError) as refused:
+        ask(url, seed=seed, temperature=1)
+    assert refused.value.code == 400
+    assert b"seed" in refused.value.read()

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
 from farthing.gateway.charging import ChargeAttempt, RequestCharges
-from farthing.gateway.chat_request import ChatRequest
+from farthing.gateway.chat_request import ChatRequest, RequestError
 from farthing.gateway.circuit_breaker import CircuitBreaker
 from farthing.gateway.deadline import Deadline
 from farthing.gateway.repeated_lines import about
@@ -41,7 +41,7 @@ from farthing.gateway.upstream import (
 from farthing.models.base import Usage
 from farthing.models.prices import unpriced
 from farthing.money import dollars
-from farthing.storage.ledger.base import Amount, LimitError
+from farthing.storage.ledger.base import LARGEST, Amount, LimitError
 
 T = TypeVar("T")
 LOG = logging.getLogger("farthing.gateway")
@@ -220,6 +220,11 @@ def _largest(call: UpstreamRequest, charges: RequestCharges) -> Amount:
     bound = call.upstream.largest(call.request, call.default_max_output)
     if bound.nano is None:
         raise unpriced(call.upstream.model)
+    if max(bound.nano, bound.tokens) > LARGEST:
+        raise RequestError(
+            f"{call.upstream.name} could write {bound.tokens:,} tokens here, which no budget can "
+            "hold; ask for fewer (max_completion_tokens, n, or a budget of thought)"
+        )
     most, spent = call.request.options.budget_nano, charges.spent_nano
     if most is not None and spent + bound.nano > most:
         before = f", of which tries that failed took {dollars(spent)}" if spent else ""

@@ -20,6 +20,8 @@ from farthing.models.thinking import NONE
 
 LARGEST_BODY = 4 * 2**20
 """Bytes of a request, at most."""
+MOST_DIGITS = 18
+"""Digits of a budget of thought, at most."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -103,8 +105,9 @@ def _budget(effort: str | None) -> int | None:
         return None
     if effort == NONE:
         return 0
-    if not effort.isdecimal():
-        raise BadRequestError(f"effort '{effort}' is not supported; give 'thinking_token_budget'")
+    if not effort.isdecimal() or len(effort) > MOST_DIGITS:
+        said = f"effort '{effort:.40}' is not supported; give 'thinking_token_budget'"
+        raise BadRequestError(f"{said}, a number of up to {MOST_DIGITS} digits")
     return int(effort)
 
 

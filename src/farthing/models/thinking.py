@@ -224,7 +224,8 @@ def split_name(name: str) -> tuple[str, str | int | None]:
     model, at, said = name.rpartition(EFFORT)
     if at and model and said in EFFORTS:
         return model, said
-    if at and model and said.isdecimal() and str(int(said)) == said and int(said) <= MOST_BUDGET:
+    short = said.isdecimal() and len(said) <= len(str(MOST_BUDGET))
+    if at and model and short and str(int(said)) == said:
         return model, int(said)
     return name, None
 
