@@ -9,6 +9,9 @@ from chat_server import Endpoint
 from gateway_running import Reply, Running, gateway, models, serve_section
 from serving import total
 
+from farthing.errors import ConfigError
+from farthing.gateway.config import read_config
+
 LIMITS = ("max_tokens", "max_completion_tokens")
 BUDGET = """
 [[budgets]]
@@ -101,6 +104,35 @@ def test_where_so_configured_the_limit_that_can_be_paid_is_sent(
             assert receipt(asked(running, max_tokens=9)) == "None"
     balance = total(str(tmp_path / "gateway.db"))
     assert (balance.held.nano, balance.overcharged_nano) == (0, 0)
+
+
+def test_a_figure_that_the_model_may_not_take_is_no_promise(tmp_path: Path) -> None:
+    said = []
+    with Endpoint() as stub:
+        for own in (1_000_000, None):
+            with gateway(tmp_path, text(stub, own=own, budget="usd = 5.0")) as running:
+                said.append(asked(running).json["error"]["message"])
+    lower = "the limit of large itself may be lower"
+    assert [lower in one for one in said] == [False, True]
+
+
+def test_shortening_needs_to_know_how_much_each_model_writes(tmp_path: Path) -> None:
+    written = text(
+        Endpoint(url="http://127.0.0.1:9/v1"),
+        own=None,
+        over_budget="shorten",
+        strongest="large@low",
+    )
+    (tmp_path / "serve.toml").write_text(written)
+    with pytest.raises(ConfigError) as refused:
+        read_config(tmp_path / "serve.toml")
+    found = re.findall(
+        r"models\.(\S+)\.max_output: is missing|and models\.(\S+)\.max_output", str(refused.value)
+    )
+    assert [one or other for one, other in found] == ["small", "large"]
+    limited = written.replace("[serve]", "[serve]\ndefault_max_output = 90")
+    (tmp_path / "serve.toml").write_text(limited)  # no request is without a limit
+    assert read_config(tmp_path / "serve.toml").serve.over_budget == "shorten"
 
 
 def test_a_reply_is_not_shortened_to_a_few_tokens(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ class HttpUpstream:
         self.name = name
         self.model = settings.model
         self.price = settings.price(prices)
+        self.max_output = settings.max_output
         self.patience = patience
         self._shown = HiddenTokens()
         self._settings = settings

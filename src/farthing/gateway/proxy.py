@@ -180,7 +180,7 @@ class Proxy:
                 if not call.unlimited or (most := _payable(call, error)) is None:
                     raise
                 if not self.shortens:
-                    raise _advised(error, most) from None
+                    raise _advised(error, most, call.upstream) from None
                 shorter = replace(call.request, limit=most)
                 call = replace(call, request=shorter, shortened=True)
         return await ask(call)
@@ -237,7 +237,10 @@ def _largest(call: UpstreamRequest, charges: RequestCharges) -> Amount:
 
 
 def _payable(call: UpstreamRequest, error: BudgetError) -> int | None:
-    """Return how many output tokens what is left can pay; None: none, or they cost nothing more."""
+    """Return how many output tokens what is left can pay; None: none, or they cost nothing more.
+
+    They are fewer than the model's section says that it writes: all of these could not be paid.
+    """
     if isinstance(error, LimitError):
         left, unit = error.left, error.limit.unit
     elif isinstance(error, RequestBudgetError):
@@ -256,9 +259,11 @@ def _payable(call: UpstreamRequest, error: BudgetError) -> int | None:
     return most if most >= LEAST_OUTPUT else None
 
 
-def _advised(error: BudgetError, most: int) -> BudgetError:
+def _advised(error: BudgetError, most: int, upstream: Upstream) -> BudgetError:
     """Say which limit can be paid."""
     advice = f"name a max_tokens: at most {most:,} can be paid now"
+    if upstream.max_output is None:
+        advice += f"; the limit of {upstream.name} itself may be lower"
     if isinstance(error, LimitError):
         return LimitError(error.limit, error.needed, error.left, error.resets_at, advice)
     return BudgetError(f"{error}; {advice}")

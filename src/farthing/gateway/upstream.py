@@ -165,6 +165,11 @@ class LimitedUpstream:
         return self._upstream.price
 
     @property
+    def max_output(self) -> int | None:
+        """Most output tokens that it writes; None: nobody says."""
+        return self._upstream.max_output
+
+    @property
     def patience(self) -> RetryPolicy:
         """How often and how long to try."""
         return self._upstream.patience
