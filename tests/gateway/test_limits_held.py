@@ -154,8 +154,9 @@ def test_a_failure_whose_cost_nobody_knows_is_booked_at_its_bound(where: str) ->
         journal = ChargingJournal(charges, {"small": "small-2026"})
         number = await journal.start(entry(Attempt("q", 1, "small"), "small-2026", "x", 0), 700)
         await journal.fail(number, failed, None)
+        hold = await charges.reserve("large", Amount(900, 10))
         with pytest.raises(ModelError):
-            async with charges.trying("large", Amount(900, 10)):
+            async with charges.trying("large", hold):
                 raise failed
         assert charges.spent_nano == 1_600
         (balance,) = [one for one in await ledger.balances(["all"]) if one.period == "total"]

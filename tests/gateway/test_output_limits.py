@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Reply, Running, gateway, models, serve_section
 from serving import total
@@ -133,6 +134,23 @@ def test_shortening_needs_to_know_how_much_each_model_writes(tmp_path: Path) -> 
     limited = written.replace("[serve]", "[serve]\ndefault_max_output = 90")
     (tmp_path / "serve.toml").write_text(limited)  # no request is without a limit
     assert read_config(tmp_path / "serve.toml").serve.over_budget == "shorten"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_try_that_is_shortened_is_one_of_those_that_are_allowed(
+    tmp_path: Path, *, stream: bool
+) -> None:
+    replies = [
+        web.Response(text="{", content_type="application/json"),  # paid for, as far as is known
+        web.json_response({"error": {"message": "it broke"}}, status=500),
+    ]
+    with Endpoint() as stub:
+        stub.reply = lambda _: replies.pop(0)
+        shortening = text(stub, own=100_000, budget="usd = 3.0", over_budget="shorten")
+        two = shortening.replace("tries = 1", "tries = 2, first_s = 0.01")
+        with gateway(tmp_path, two) as running:
+            assert asked(running, stream=stream).status == 502
+    assert [body.get("max_tokens", 0) > 0 for body in stub.requests] == [False, True]
 
 
 def test_a_reply_is_not_shortened_to_a_few_tokens(tmp_path: Path) -> None:

@@ -177,9 +177,9 @@ class RequestCharges:
         )
 
     @asynccontextmanager
-    async def trying(self, model: str, largest: Amount) -> AsyncIterator["ChargeAttempt"]:
-        """Reserve a try while the block makes it; what the block does not settle is unknown."""
-        attempt = self.attempt(model, await self.reserve(model, largest))
+    async def trying(self, model: str, hold: Hold) -> AsyncIterator["ChargeAttempt"]:
+        """Note a try that is reserved while the block makes it; what that leaves is unknown."""
+        attempt = self.attempt(model, hold)
         try:
             yield attempt
         except ModelError as error:
