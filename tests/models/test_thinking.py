@@ -218,6 +218,18 @@ def test_what_a_provider_does_not_have_is_refused(section: dict[str, Any], says:
     assert says in str(refused.value)
 
 
+@pytest.mark.parametrize("named", [{"thinking_budget": 100}, {}])
+def test_a_budget_behind_any_llm_is_refused_with_what_helps(named: dict[str, int]) -> None:
+    own = {"provider": "any-llm", "model": "m", "vendor": "anthropic"} | named
+    with pytest.raises(ConfigError) as refused:
+        models_from({"models": {"base": own}}, "job.toml").with_efforts(["base@100"])
+    said = str(refused.value)
+    assert "give `reasoning_effort`, of which any-llm makes a budget" in said
+    assert "give `dialect`" not in said
+    beside = AnyLLMSettings(model="m", vendor="a", reasoning_effort="low", thinking_budget=9)
+    assert beside.thinking.tokens == 9
+
+
 def test_a_name_with_an_effort_is_a_section_of_its_own() -> None:
     own = {"provider": "openai-compatible", "model": "m", "url": "https://api.openai.com/v1"}
     tables = {"models": {"o4": own, "one": {"provider": "scripted"}, "o4@low": own}}

@@ -48,6 +48,8 @@ class Dialect:
     continued: Mapping[str, Any] | None = None
     """Fields by which a reply goes on from a message that the assistant has begun; None: it begins
     a new one, or the provider refuses that."""
+    instead: str = ""
+    """What to give in place of a budget, where it has none."""
 
 
 _OPENAI = {"reasoning_effort": _VALUE}
@@ -101,7 +103,13 @@ DIALECTS: Mapping[DialectName, Dialect] = {
     ),
 }
 """By the name that a section gives as `dialect`."""
-COMPATIBLE = Dialect(_OPENAI, {"reasoning_effort": NONE}, apart="thinking_budget", continued={})
+COMPATIBLE = Dialect(
+    _OPENAI,
+    {"reasoning_effort": NONE},
+    apart="thinking_budget",
+    continued={},
+    instead=f"give `dialect` ({', '.join(DIALECTS)}), or `reasoning_effort`",
+)
 """Of every other endpoint: an effort as OpenAI writes it, no budget, and messages gone on with.
 Behind it may be Qwen."""
 _HOSTS: Mapping[str, DialectName] = {
@@ -172,8 +180,7 @@ def thinking(dialect: Dialect, effort: str | None, budget: int | None) -> Thinki
     if budget is not None and not (effort is not None and dialect.either):
         if dialect.budget is None and effort is None:
             raise ValueError(
-                "`thinking_budget` has no name that is known at this endpoint; give `dialect` "
-                f"({', '.join(DIALECTS)}), or `reasoning_effort`"
+                f"`thinking_budget` has no name that is known at this endpoint; {dialect.instead}"
             )
         fields |= _filled(dialect.budget or {}, budget)
     most = RESERVED if budget is None else budget
