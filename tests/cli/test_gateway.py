@@ -88,6 +88,9 @@ def test_the_configuration_names_the_database(farthing: Farthing, refused: Refus
     assert "ci" in farthing("keys", "list", "--database", "farthing.db").out
     doubted = farthing("keys", "make", "two", "--config", "serve.toml", "--model", "nosuch")
     assert "note: serve.toml has no model 'nosuch'" in doubted.err
+    Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n[models.o4]\n')
+    known = farthing("keys", "make", "three", "--config", "serve.toml", "--model", "o4@low")
+    assert "has no model" not in known.err
     Path("sub").mkdir()
     Path("sub/serve.toml").write_text('[serve]\ndatabase = "its.db"\n')
     assert farthing("keys", "make", "ci", "--config", "sub/serve.toml").code == 0

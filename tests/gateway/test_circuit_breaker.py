@@ -100,7 +100,7 @@ def test_a_whole_line_that_would_be_left_alone_is_asked(tmp_path: Path) -> None:
         assert "small (" in said
         bad.faults = {}
         assert running.chat("large", "x").status == 200
-    breaker = CircuitBreaker(60.0, {"large"})
+    breaker = CircuitBreaker(60.0, {"large": ["small"]})
     for _ in range(FAILURES):
         breaker.failed("large")
     assert breaker.ready(["large", "small"]) == ["small"]

@@ -77,12 +77,30 @@ def test_the_clients_own_choice_passes_as_it_is(endpoint: Endpoint, own: dict[st
     assert TaskTemplate("", 500, 0.5).mismatch(ask(temperature=0.5)) is None
 
 
+def test_objects_of_a_section_are_merged_with_the_clients(endpoint: Endpoint) -> None:
+    section = {"dialect": "vllm", "thinking_budget": 100}
+    extra = {"chat_template_kwargs": {"tone": "dry", "inner": {"a": 1}}, "stop": ["x"]}
+    own = {"chat_template_kwargs": {"name": "me", "tone": "wet", "inner": {"b": 2}}, "stop": ["y"]}
+    sent, _ = passed(endpoint, ask(**own), extra=extra, **section)
+    assert sent["chat_template_kwargs"] == {
+        "name": "me",
+        "tone": "dry",
+        "inner": {"a": 1, "b": 2},
+        "enable_thinking": True,
+    }
+    assert sent["stop"] == ["x"]
+
+
 @pytest.mark.parametrize(
     ("own", "beside"),
     [
         ({"enable_thinking": True, "thinking_budget": 1_000}, 1_000),
         ({"enable_thinking": False}, 0),
         ({"enable_thinking": True}, WINDOW),
+        # What the provider does not read bounds nothing.
+        ({"enable_thinking": True, "reasoning": {"max_tokens": 1}}, WINDOW),
+        ({"enable_thinking": True, "reasoning_effort": "none"}, WINDOW),
+        ({"thinking": {"budget_tokens": 1}, "thinking_budget": 3_000}, 3_000),
     ],
 )
 def test_thoughts_that_no_limit_holds_are_reserved(
@@ -91,6 +109,16 @@ def test_thoughts_that_no_limit_holds_are_reserved(
     _, other = passed(endpoint, ask(max_tokens=60, **own), dialect="openai")
     _, bound = passed(endpoint, ask(max_tokens=60, **own), dialect="qwen")
     assert bound.tokens - other.tokens == beside
+
+
+def test_thoughts_that_a_section_sends_beside_are_reserved(endpoint: Endpoint) -> None:
+    """They are said in `extra`, or the endpoint is one that nobody knows, with Qwen behind it."""
+    wanted = {"enable_thinking": True, "thinking_budget": 3_000}
+    off = {"enable_thinking": False, "thinking_budget": 3_000}
+    for section in ({"dialect": "qwen"}, {}):
+        _, bound = passed(endpoint, ask(max_tokens=60), extra=wanted, **section)
+        _, other = passed(endpoint, ask(max_tokens=60), extra=off, **section)
+        assert bound.tokens - other.tokens == 3_000 - len("false") + len("true")
 
 
 def test_thoughts_that_nobody_sees_are_not_bounded_by_the_text() -> None:

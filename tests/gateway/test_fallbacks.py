@@ -295,3 +295,17 @@ def test_a_trial_asks_a_fallback_that_answered_so_that_the_question_is_whole(
     assert pool.complete == 1
     answers = {one.role: one.answer for one in pool.traces[0].calls}
     assert answers == {"large": None} | dict.fromkeys(("small", "second"), "The answer is B.")
+
+
+def test_each_model_that_is_asked_costs_at_most_twice_its_bound(
+    tmp_path: Path, bundle: Path
+) -> None:
+    """As docs/how-to/gateway.md says."""
+    with Endpoint(faults={"garbage": 1.0}) as stub:
+        with gateway(tmp_path, config(bundle, "large = ['other']", stub.url, 6)) as running:
+            assert running.chat("large", "two words", max_tokens=50).status == 502
+        asked = [body["model"] for body in stub.requests]
+    assert asked == ["large-2026"] * 2 + ["other-2026"] * 2
+    charged = [one.amount.nano for one in marked(str(tmp_path / "gateway.db"))]
+    assert total(str(tmp_path / "gateway.db")).settled.nano == sum(charged)
+    assert len(set(charged)) == 2

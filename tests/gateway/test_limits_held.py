@@ -59,6 +59,26 @@ def made_key(folder: Path, name: str, *limits: KeyLimit) -> dict[str, str]:
     return {"Authorization": f"Bearer {asyncio.run(make())}"}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"max_completion_tokens": 2**31 - 1, "n": 128},
+        {"thinking_budget": 10**18},
+        {"thinking_budget": 2**64 - 1, "n": 128},
+    ],
+)
+def test_what_no_budget_can_hold_is_refused(
+    tmp_path: Path, more: dict[str, Any], *, stream: bool
+) -> None:
+    with Endpoint() as stub:
+        text = serve_section() + models(stub.url).replace(" = 20 ", " = 60 ")
+        with gateway(tmp_path, text) as running:
+            reply = running.chat("large", "x", stream=stream, **more)
+    assert (reply.status, stub.requests) == (400, [])
+    assert "ask for fewer" in reply.json["error"]["message"]
+
+
 @DOORS
 @pytest.mark.parametrize(
     ("limit", "said"),
@@ -134,8 +154,9 @@ def test_a_failure_whose_cost_nobody_knows_is_booked_at_its_bound(where: str) ->
         journal = ChargingJournal(charges, {"small": "small-2026"})
         number = await journal.start(entry(Attempt("q", 1, "small"), "small-2026", "x", 0), 700)
         await journal.fail(number, failed, None)
+        hold = await charges.reserve("large", Amount(900, 10))
         with pytest.raises(ModelError):
-            async with charges.trying("large", Amount(900, 10)):
+            async with charges.trying("large", hold):
                 raise failed
         assert charges.spent_nano == 1_600
         (balance,) = [one for one in await ledger.balances(["all"]) if one.period == "total"]

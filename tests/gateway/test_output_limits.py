@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Reply, Running, gateway, models, serve_section
 from serving import total
+
+from farthing.errors import ConfigError
+from farthing.gateway.config import read_config
 
 LIMITS = ("max_tokens", "max_completion_tokens")
 BUDGET = """
@@ -101,6 +105,52 @@ def test_where_so_configured_the_limit_that_can_be_paid_is_sent(
             assert receipt(asked(running, max_tokens=9)) == "None"
     balance = total(str(tmp_path / "gateway.db"))
     assert (balance.held.nano, balance.overcharged_nano) == (0, 0)
+
+
+def test_a_figure_that_the_model_may_not_take_is_no_promise(tmp_path: Path) -> None:
+    said = []
+    with Endpoint() as stub:
+        for own in (1_000_000, None):
+            with gateway(tmp_path, text(stub, own=own, budget="usd = 5.0")) as running:
+                said.append(asked(running).json["error"]["message"])
+    lower = "the limit of large itself may be lower"
+    assert [lower in one for one in said] == [False, True]
+
+
+def test_shortening_needs_to_know_how_much_each_model_writes(tmp_path: Path) -> None:
+    written = text(
+        Endpoint(url="http://127.0.0.1:9/v1"),
+        own=None,
+        over_budget="shorten",
+        strongest="large@low",
+    )
+    (tmp_path / "serve.toml").write_text(written)
+    with pytest.raises(ConfigError) as refused:
+        read_config(tmp_path / "serve.toml")
+    found = re.findall(
+        r"models\.(\S+)\.max_output: is missing|and models\.(\S+)\.max_output", str(refused.value)
+    )
+    assert [one or other for one, other in found] == ["small", "large"]
+    limited = written.replace("[serve]", "[serve]\ndefault_max_output = 90")
+    (tmp_path / "serve.toml").write_text(limited)  # no request is without a limit
+    assert read_config(tmp_path / "serve.toml").serve.over_budget == "shorten"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_try_that_is_shortened_is_one_of_those_that_are_allowed(
+    tmp_path: Path, *, stream: bool
+) -> None:
+    replies = [
+        web.Response(text="{", content_type="application/json"),  # paid for, as far as is known
+        web.json_response({"error": {"message": "it broke"}}, status=500),
+    ]
+    with Endpoint() as stub:
+        stub.reply = lambda _: replies.pop(0)
+        shortening = text(stub, own=100_000, budget="usd = 3.0", over_budget="shorten")
+        two = shortening.replace("tries = 1", "tries = 2, first_s = 0.01")
+        with gateway(tmp_path, two) as running:
+            assert asked(running, stream=stream).status == 502
+    assert [body.get("max_tokens", 0) > 0 for body in stub.requests] == [False, True]
 
 
 def test_a_reply_is_not_shortened_to_a_few_tokens(tmp_path: Path) -> None:

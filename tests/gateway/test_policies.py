@@ -414,3 +414,32 @@ def test_a_new_model_is_tried_beside_the_pool_before_it_joins(tmp_path: Path, bu
             _until_asked(stub, 2, running)
             # the pool's other model is asked by audits alone
             assert {one["model"] for one in stub.requests} == {"small-2026", "new-2026"}
+
+
+def of_job(folder: Path, stub: Endpoint, bundle: Path) -> str:
+    """Return a configuration of a policy whose models are those of a job."""
+    (folder / "questions.jsonl").write_text('{"id": "q", "question": "number 1", "gold": ["B"]}\n')
+    section = 'task = "multiple_choice"\nquestions = "questions.jsonl"\npool = ["small", "large"]\n'
+    (folder / "job.toml").write_text(section + models(stub.url, tries=6))
+    text = config(stub, bundle)
+    return text.replace('pool = ["small", "large"]', 'job = "job.toml"')
+
+
+def test_a_jobs_models_are_tried_as_the_gateways_own_are(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter, faults={"garbage": 1.0}) as stub:  # each reply may have to be paid
+        with gateway(tmp_path, of_job(tmp_path, stub, bundle)) as running:
+            assert running.chat("farthing/letters", SYSTEM, "number 7").status == 502
+        assert [one["model"] for one in stub.requests].count("small-2026") == 2
+    standing_in = '\n[serve.fallbacks]\nsmall = ["large"]\n'
+    with Endpoint(letter, faults={"500": 1.0}) as stub:  # and each of these is free
+        with gateway(tmp_path, of_job(tmp_path, stub, bundle) + standing_in) as running:
+            assert running.chat("farthing/letters", SYSTEM, "number 7").status == 502
+        assert [one["model"] for one in stub.requests].count("small-2026") == 2
+
+
+def test_a_job_whose_models_answer_by_themselves_has_a_bound(tmp_path: Path, bundle: Path) -> None:
+    with Endpoint(letter) as stub:
+        (tmp_path / "serve.toml").write_text(of_job(tmp_path, stub, bundle))
+        read = read_config(tmp_path / "serve.toml")
+        found = open_policies(read, {})[0]["letters"]
+        assert found.tries == 2

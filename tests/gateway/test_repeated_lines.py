@@ -12,7 +12,7 @@ from chat_server import Endpoint
 from gateway_running import models, serve_section
 from serving import serving, until
 
-from farthing.gateway.repeated_lines import SummedLines
+from farthing.gateway.repeated_lines import SummedLines, about
 
 POSTGRES = str(Path(__file__).parents[2] / ".ci/postgres")
 
@@ -36,6 +36,43 @@ def test_lines_that_differ_in_numbers_alone_are_one_and_a_sum() -> None:
     assert written.getvalue().endswith("port 99 is away\nport 7 is away\n")
     assert "another\n" in written.getvalue()
     assert "more in 0.2 s, the last of them: another" not in written.getvalue()
+
+
+def test_models_whose_names_differ_in_numbers_are_summed_apart_also_at_the_end() -> None:
+    log, written = logging.getLogger("repeated_models"), io.StringIO()
+    log.propagate = False
+    handler = SummedLines(window_s=60)
+    handler.setStream(written)
+    log.addHandler(handler)
+    for number in range(1, 7):
+        name = "gpt-5" if number % 3 else "gpt-4"
+        log.warning("%s failed: no reply in %d s", name, number, extra=about(name))
+    assert written.getvalue().splitlines() == [
+        "gpt-5 failed: no reply in 1 s",
+        "gpt-4 failed: no reply in 3 s",
+    ]
+    handler.close()
+    assert written.getvalue().splitlines()[2:] == [
+        "3 more until the end, the last of them: gpt-5 failed: no reply in 5 s",
+        "1 more until the end, the last of them: gpt-4 failed: no reply in 6 s",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_gateway_that_ends_writes_what_it_has_counted(tmp_path: Path, workers: int) -> None:
+    names = ("large", "m-1", "m-2")
+    text = serve_section(workers=workers) + models("http://127.0.0.1:9/v1", *names)
+    priced = text + '"m-1-2026" = { per_second = 0.1 }\n"m-2-2026" = { per_second = 0.1 }\n'
+    with serving(tmp_path, priced) as running:
+        for name in ("m-1", "m-2", "m-1", "m-2", "m-1", "m-2", "m-2"):
+            assert running.chat(name, "x").status == 502
+    said = running.said().splitlines()
+    assert running.popen.returncode == 0, said
+    for name, times in (("m-1", 3), ("m-2", 4)):
+        lines = [line for line in said if f"{name} failed: " in line]
+        more = [int(line.split()[0]) for line in lines if " more until the end" in line]
+        assert len(lines) - len(more) + sum(more) == times, said
 
 
 def configured(folder: str) -> str:

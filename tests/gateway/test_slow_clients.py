@@ -102,6 +102,22 @@ def test_who_does_not_read_is_cut_off_and_pays(tmp_path: Path, *, stream: bool) 
         until(lambda: "farthing_requests_under_way 0.0" in one.get("/metrics").body.decode())
 
 
+@pytest.mark.slow
+def test_who_reads_slowly_and_steadily_is_not_cut_off(tmp_path: Path) -> None:
+    content = {"role": "user", "content": "say it"}
+    body = json.dumps({"model": "large", "messages": [content], "stream": True}).encode()
+    sent = HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+    with (
+        Endpoint(lambda _: "many words " * 30_000) as stub,
+        running(tmp_path, stub) as one,
+        connected(one, sent, buffer=4_096) as slow,
+    ):
+        for _ in range(60):  # six times the limit, and far from the end
+            assert slow.recv(2_048)
+            time.sleep(0.05)
+        assert b"data: [DONE]" in heard(slow)
+
+
 def test_a_client_that_takes_its_time_within_the_limit_is_answered(tmp_path: Path) -> None:
     body = json.dumps({"model": "small", "messages": [{"role": "user", "content": "a b"}]}).encode()
     parts = [HEAD, f"Content-Length: {len(body)}\r\n\r\n".encode(), body[:9], body[9:]]

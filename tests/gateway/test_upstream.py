@@ -36,6 +36,7 @@ from farthing.gateway.chat_request import ChatRequest, read_chat
 from farthing.gateway.http_upstream import WINDOW, HttpUpstream
 from farthing.gateway.upstream import (
     Reply,
+    SendTry,
     StreamedReply,
     StreamTry,
     Upstream,
@@ -481,9 +482,9 @@ def in_turn(*handles: Handler) -> Handler:
 def test_each_try_is_made_by_who_pays_and_all_are_summed() -> None:
     tried: list[str] = []
 
-    async def around(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def around(attempt: SendTry) -> Reply:
         tried.append("reserved")
-        return await attempt()
+        return await attempt(ask())
 
     async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int]:
         bound = upstream.largest(ask(), 50).nano
@@ -503,7 +504,7 @@ def test_a_stream_is_retried_before_its_first_piece_only() -> None:
     async def paying(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
         blocks.append("in")
         try:
-            async with attempt() as pieces:
+            async with attempt(ask()) as pieces:
                 yield pieces
         finally:
             blocks.append("out")

@@ -1,6 +1,8 @@
 """Several workers: one that cannot be started is started again, and ends no other."""
 
 import os
+import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -94,6 +96,21 @@ def test_a_worker_that_ends_again_and_again_is_waited_for(tmp_path: Path) -> Non
         one.kill(max(one.workers))
         until(lambda: "2 in a row: it is started again in 2 s" in one.said(), 20)
         assert answers(one)
+    assert one.popen.returncode == 0, one.said()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_signals_that_are_not_for_a_gateway_change_nothing(tmp_path: Path, workers: int) -> None:
+    text = serve_section(workers=workers)
+    with Endpoint() as stub, serving(tmp_path, text + models(stub.url)) as one:
+        until(lambda: len(one.workers) == workers)
+        before = one.workers
+        for number in (signal.SIGTTIN, signal.SIGTTOU, signal.SIGHUP):
+            for pid in {one.popen.pid, *before}:
+                os.kill(pid, number)
+            time.sleep(1)  # the supervisor looks twice a second
+            assert (one.workers, answers(one)) == (before, True)
     assert one.popen.returncode == 0, one.said()
 
 

@@ -83,7 +83,45 @@ def test_a_reply_goes_on_from_what_the_assistant_began(url: str) -> None:
     assert whole["choices"][0]["message"]["content"] == "1</answer>"
 
 
-def test_efforts_that_are_no_budgets_are_refused(url: str) -> None:
+@pytest.mark.parametrize("budget", [0, 5])
+def test_a_thought_that_the_assistant_began_is_closed_and_answered_from(
+    url: str, budget: int
+) -> None:
+    before = THOUGHT[:22]
+    messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": before}]
+    free = ask(url, messages=messages)
+    text, taken, _, thoughts = read(ask(url, messages=messages, thinking_token_budget=budget))
+    thought, closed, answer = text.partition("<answer>")
+    assert (THOUGHT.startswith(before + thought), bool(thought)) == (True, bool(budget))
+    assert closed
+    assert answer.endswith("</answer>")
+    assert (taken, thoughts) == (free["usage"]["prompt_tokens"], budget)
+
+
+def test_a_thought_that_the_assistant_closed_is_not_begun_anew(url: str) -> None:
+    begun = {"role": "assistant", "content": f"{THOUGHT}<answer>"}
+    messages = [{"role": "user", "content": QUESTION}, begun]
+    whole = ask(url, messages=messages, thinking_token_budget=5)
+    assert whole["choices"][0]["message"]["content"] == "1</answer>"
+
+
+@pytest.mark.parametrize(
+    "more", [{"reasoning_effort": "low"}, {"thinking_token_budget": "9" * 5_000}]
+)
+def test_efforts_that_are_no_budgets_are_refused(url: str, more: dict[str, Any]) -> None:
     with pytest.raises(HTTPError) as refused:
-        ask(url, reasoning_effort="low")
+        ask(url, **more)
+    assert refused.value.code == 400
     assert b"give 'thinking_token_budget'" in refused.value.read()
+
+
+def test_a_budget_beyond_the_limit_binds_nothing(url: str) -> None:
+    assert read(ask(url, thinking_token_budget=10**18 - 1)) == read(ask(url))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_no_generator_takes_is_refused(url: str, seed: int) -> None:
+    with pytest.raises(HTTPError) as refused:
+        ask(url, seed=seed, temperature=1)
+    assert refused.value.code == 400
+    assert b"seed" in refused.value.read()

@@ -97,6 +97,12 @@ def test_what_a_model_that_thinks_refuses_is_left_out(endpoint: Endpoint) -> Non
     ).left_out == frozenset({"temperature", "top_p"})
 
 
+def test_what_a_section_adds_leaves_its_effort_as_it_is(endpoint: Endpoint) -> None:
+    more = {"chat_template_kwargs": {"tone": "dry"}}
+    said = sent(endpoint, dialect="vllm", thinking_budget=100, extra=more)
+    assert said["chat_template_kwargs"] == {"enable_thinking": True, "tone": "dry"}
+
+
 @pytest.mark.parametrize(
     ("url", "dialect"),
     [
@@ -124,6 +130,9 @@ def test_an_address_tells_how_it_is_written(url: str, dialect: Any) -> None:
         ({"dialect": "anthropic", "thinking_budget": 2_048}, 2_148),
         ({"dialect": "vllm", "thinking_budget": 0}, 100),
         ({"dialect": "qwen", "thinking_budget": 2_048}, 100 + 2 * 2_048),  # may come beside
+        ({"dialect": "qwen", "extra": {"thinking_budget": 2_048}}, 2_148),
+        ({"dialect": "qwen", "extra": {"enable_thinking": True}}, 25_100),
+        ({"extra": {"thinking_budget": 2_048}}, 2_148),
     ],
 )
 def test_the_dearest_call_has_all_thoughts_that_the_limits_allow(
@@ -207,6 +216,18 @@ def test_what_a_provider_does_not_have_is_refused(section: dict[str, Any], says:
         models_from({"models": {"base": own | section}}, "job.toml")
     assert str(refused.value).startswith("job.toml, models.base")
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("named", [{"thinking_budget": 100}, {}])
+def test_a_budget_behind_any_llm_is_refused_with_what_helps(named: dict[str, int]) -> None:
+    own = {"provider": "any-llm", "model": "m", "vendor": "anthropic"} | named
+    with pytest.raises(ConfigError) as refused:
+        models_from({"models": {"base": own}}, "job.toml").with_efforts(["base@100"])
+    said = str(refused.value)
+    assert "give `reasoning_effort`, of which any-llm makes a budget" in said
+    assert "give `dialect`" not in said
+    beside = AnyLLMSettings(model="m", vendor="a", reasoning_effort="low", thinking_budget=9)
+    assert beside.thinking.tokens == 9
 
 
 def test_a_name_with_an_effort_is_a_section_of_its_own() -> None:

@@ -137,6 +137,35 @@ def test_a_commit_that_was_not_heard_of_is_not_done_again(schema: str, problem: 
     asyncio.run(run())
 
 
+def test_the_number_of_a_transaction_is_asked_for_where_it_was_given(schema: str) -> None:
+    """After a failover the number may be that of somebody else's, or of one that was lost."""
+
+    class Elsewhere(Cutting):
+        async def fetchval(self, sql: str, *values: Any) -> Any:
+            return "another" if "pg_control_system" in sql else "committed"
+
+    async def run() -> None:
+        database = await two_numbers(schema)
+        assert isinstance(database, PostgresDatabase)
+        pool, left = database._pool, list[Exception]([OSError("r")])
+        doors = [Cutting, Elsewhere]
+
+        @asynccontextmanager
+        async def acquire(timeout: float) -> AsyncIterator[Cutting]:
+            async with pool.acquire(timeout=timeout) as connection:
+                yield doors.pop(0)(connection, left)
+
+        try:
+            database._pool = cast("Any", SimpleNamespace(acquire=acquire))
+            with pytest.raises(StoreError, match="another server took its place amid a write"):
+                await database.write(Step(ADD, [(1,)]))
+            assert not doors
+        finally:
+            await pool.close()
+
+    asyncio.run(run())
+
+
 def test_a_conflict_that_comes_again_and_again_is_said(schema: str) -> None:
     conflict = Step("DO $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END $$")
 

@@ -170,6 +170,7 @@ def limit(
 def _doubt(models: Sequence[str], config: Path) -> None:
     """Say which models a configuration does not have; they may come later."""
     from farthing.gateway.config_sections import PREFIX
+    from farthing.models.thinking import split_name
     from farthing.models.toml import read_toml
 
     tables = read_toml(config)
@@ -177,7 +178,7 @@ def _doubt(models: Sequence[str], config: Path) -> None:
     known, policies = ([*one] if isinstance(one, dict) else [] for one in sections)
     known += [PREFIX + name for name in policies]
     for name in models:
-        if name not in known:
+        if name not in known and split_name(name)[0] not in known:
             remark(f"note: {config} has no model '{name}'; there are {', '.join(known)}")
 
 

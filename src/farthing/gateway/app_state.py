@@ -11,7 +11,7 @@ from farthing.errors import ConfigError, FarthingError
 from farthing.gateway.background import BackgroundCaller
 from farthing.gateway.charging import RequestLimits
 from farthing.gateway.chat import Chat
-from farthing.gateway.circuit_breaker import CircuitBreaker, limit_retries
+from farthing.gateway.circuit_breaker import CircuitBreaker, limit_retries, with_efforts
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import AUDIT, SHADOW, RecordSection
 from farthing.gateway.errors import logged
@@ -30,6 +30,7 @@ from farthing.gateway.recording.redaction import load_redaction
 from farthing.gateway.recording.shadow import Shadow
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic, open_traffic
+from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream import open_upstreams
 from farthing.models.prices import unpriced
 from farthing.storage.keys import Keys, open_keys
@@ -80,7 +81,8 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         if keys is not None:
             stack.push_async_callback(keys.aclose)
         admissions = config.models.admissions(workers=serve.workers)
-        hurried = limit_retries(config.models, serve.fallbacks)
+        fallbacks = with_efforts(serve.fallbacks, config.models.sections)
+        hurried = limit_retries(config.models, fallbacks)
         upstreams = open_upstreams(hurried, admissions)
         for name, upstream in upstreams.items():
             stack.push_async_callback(upstream.aclose)
@@ -101,7 +103,7 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         proxy = Proxy(
             upstreams,
             serve.default_max_output,
-            serve.fallbacks,
+            fallbacks,
             breaker,
             shortens=serve.over_budget == "shorten",
         )
@@ -239,14 +241,14 @@ async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | Non
 
     async def once() -> None:
         for name, policy in policies.items():
-            before, unproved = dict(policy.loaded), policy.unproved
+            before, unproved, of = dict(policy.loaded), policy.unproved, about(name)
             try:
                 for mode in await asyncio.to_thread(policy.load):
-                    LOG.warning("policy %s: read the bundle of mode %s", name, mode)
+                    LOG.warning("policy %s: read the bundle of mode %s", name, mode, extra=of)
                     for note in policy.notes(mode):
-                        LOG.warning("note: %s", note)
+                        LOG.warning("note: %s", note, extra=of)
             except FarthingError as error:  # one that is damaged keeps no other from being read
-                LOG.warning("policy %s: %s; what was read before goes on", name, error)
+                LOG.warning("policy %s: %s; what was read before goes on", name, error, extra=of)
             new = {mode for mode, one in policy.loaded.items() if before.get(mode) is not one}
             new |= policy.unproved - unproved
             if recording is not None:

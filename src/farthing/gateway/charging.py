@@ -18,9 +18,11 @@ import msgspec
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.config_sections import ALL
 from farthing.gateway.recording.record import COOLING
+from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.chat_endpoint import Sending, watched
+from farthing.models.thinking import split_name
 from farthing.money import dollars
 from farthing.runtime.journal import Entry, RecordedReply
 from farthing.storage.keys import KeyRecord
@@ -158,11 +160,12 @@ class RequestCharges:
         return max(1, math.ceil(min(last.values(), default=0.0)))
 
     def accounts(self, model: str) -> tuple[str, ...]:
-        """Return what a call to a model is charged to."""
+        """Return what a call to a model is charged to; at an effort also the model itself."""
         own = [] if self.key is None else [self.key.account]
         team = None if self.key is None else self.key.team
-        named = {"team:": team, "policy:": self.policy, "model:": model}
-        others = (prefix + name for prefix, name in named.items() if name is not None)
+        models = dict.fromkeys((split_name(model)[0], model))
+        named = [("team:", team), ("policy:", self.policy), *(("model:", one) for one in models)]
+        others = (prefix + name for prefix, name in named if name is not None)
         return (ALL, *own, *others)
 
     async def reserve(self, model: str, amount: Amount) -> Hold:
@@ -174,9 +177,9 @@ class RequestCharges:
         )
 
     @asynccontextmanager
-    async def trying(self, model: str, largest: Amount) -> AsyncIterator["ChargeAttempt"]:
-        """Reserve a try while the block makes it; what the block does not settle is unknown."""
-        attempt = self.attempt(model, await self.reserve(model, largest))
+    async def trying(self, model: str, hold: Hold) -> AsyncIterator["ChargeAttempt"]:
+        """Note a try that is reserved while the block makes it; what that leaves is unknown."""
+        attempt = self.attempt(model, hold)
         try:
             yield attempt
         except ModelError as error:
@@ -276,6 +279,7 @@ class ChargeAttempt:
             claimed.tokens,
             dollars(most.nano),
             most.tokens,
+            extra=about(self.model),
         )
 
     def _end(self) -> None:
@@ -286,6 +290,22 @@ class _Took(msgspec.Struct, frozen=True):
     """What is read of a reply; that of a tool has no tokens."""
 
     usage: Usage = Usage(0, 0)
+
+
+def section_of(role: str, model: str, sections: Mapping[str, str]) -> str:
+    """Return which section is charged: in a pool it is the role, as two may ask one model.
+
+    Args:
+        role: who asks.
+        model: who is asked, as its provider calls it.
+        sections: what clients call a model, its section, to what its provider calls it.
+
+    >>> section_of("base", "gpt-4o", {"small": "gpt-4.1-nano", "large": "gpt-4o"})
+    'large'
+    """
+    if role in sections:
+        return role
+    return next((name for name, asked in sections.items() if asked == model), model)
 
 
 @dataclass
@@ -309,7 +329,7 @@ class ChargingJournal:
     async def start(self, entry: Entry, largest_nano: int) -> int:
         """Reserve a try; see `Journal`."""
         largest = Amount(largest_nano, entry.tokens, 1)
-        model = self._section(entry)
+        model = section_of(entry.attempt.role, entry.asked, self.sections)
         if self.is_open(model):
             raise self.charges.skip(model)
         try:
@@ -320,13 +340,6 @@ class ChargingJournal:
         self._made += 1
         self._open[self._made] = self.charges.attempt(model, hold)
         return self._made
-
-    def _section(self, entry: Entry) -> str:
-        """Return which section is charged: in a pool it is the role, as two may ask one model."""
-        if entry.attempt.role in self.sections:
-            return entry.attempt.role
-        named = (name for name, model in self.sections.items() if model == entry.asked)
-        return next(named, entry.asked)
 
     async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
         """Settle a try."""

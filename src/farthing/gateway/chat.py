@@ -24,6 +24,7 @@ from farthing.gateway.recording.recorder import Recorder
 from farthing.gateway.reply_usage import says_usage, text_in_piece
 from farthing.gateway.task_match import Mismatch
 from farthing.gateway.upstream import Reply, StreamedReply
+from farthing.models.thinking import effort_of, split_name
 from farthing.runtime.answer import Answer
 from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.ledger import AccountLedger
@@ -76,8 +77,15 @@ class Chat:
         return [*self.proxy.upstreams, *(PREFIX + name for name in self.policies)]
 
     def models_for(self, key: KeyRecord | None) -> list[str]:
-        """Return those that a key may use."""
-        return [name for name in self.models if key is None or not key.models or name in key.models]
+        """Return those that a key may use; who may use a model may use it at every effort."""
+        if key is None or not key.models:
+            return self.models
+        upstreams, listed = self.proxy.upstreams, key.models
+        return [
+            name
+            for name in self.models
+            if name in listed or (name in upstreams and split_name(name)[0] in listed)
+        ]
 
     def check_allowed(self, name: str, key: KeyRecord | None) -> None:
         """Refuse a model that is not served, or that a key may not use."""
@@ -87,11 +95,19 @@ class Chat:
         if name not in allowed:
             raise forbidden(f"use the model '{name}'")
 
+    def _check_effort(self, request: ChatRequest, key: KeyRecord | None) -> None:
+        """Refuse another effort than that of the model where a key may use it at that one alone."""
+        model, effort = split_name(request.model)
+        listed = () if key is None else key.models
+        if listed and effort is not None and model not in listed and effort_of(request.body):
+            raise forbidden(f"say how long '{request.model}' is to think")
+
     def route(self, request: ChatRequest, key: KeyRecord | None) -> Route:
         """Return where a request goes."""
         name = request.model
         self.check_allowed(name, key)
         if name in self.proxy.upstreams:
+            self._check_effort(request, key)
             taking = [p for p in self.policies.values() if name in p.section.answers_for]
             fit = [(policy, policy.outside(request)) for policy in taking]
             inside = [policy for policy, other in fit if other is None]

@@ -4,7 +4,7 @@ Each worker finds out by itself, and forgets it when it ends.
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from farthing.errors import BadRequestError, ContentRefusedError, ContextTooLongError
 from farthing.gateway.charging import ChargeAttempt, CircuitOpenError
 from farthing.models.config import ModelsConfig
+from farthing.models.thinking import split_name
 
 FAILURES = 3
 """Requests in a row that a model fails before it is left alone."""
@@ -43,12 +44,34 @@ def limit_retries(models: ModelsConfig, fallbacks: Collection[str]) -> ModelsCon
     return replace(models, sections=sections)
 
 
+def with_efforts(
+    fallbacks: Mapping[str, Sequence[str]], names: Iterable[str]
+) -> dict[str, list[str]]:
+    """Return fallbacks in which a model at an effort has its model's, where it has none of its own.
+
+    Args:
+        fallbacks: model to those that are asked in turn where it fails.
+        names: of all models.
+
+    >>> with_efforts({"o4": ["o4@low", "small"]}, ["o4", "o4@low", "small"])
+    {'o4': ['o4@low', 'small'], 'o4@low': ['small']}
+    """
+    found = {name: list(others) for name, others in fallbacks.items()}
+    for name in names:
+        others = [one for one in fallbacks.get(split_name(name)[0], ()) if one != name]
+        if others:
+            found.setdefault(name, others)
+    return found
+
+
 @dataclass
 class CircuitBreaker:
     """Which models are left alone now.
 
+    A model at an effort is its model here, unless fallbacks name it as one of their own.
+
     >>> clock = iter([0.0, 1.0, 10.0, 10.0, 10.1]).__next__  # when it is asked
-    >>> breaker = CircuitBreaker(10.0, {"large"}, clock)
+    >>> breaker = CircuitBreaker(10.0, {"large": ["small"]}, clock)
     >>> for _ in range(FAILURES):
     ...     breaker.failed("large")
     >>> breaker.is_open("large"), breaker.is_open("large"), breaker.is_open("large")
@@ -57,8 +80,8 @@ class CircuitBreaker:
 
     seconds: float
     """How long; 0: never."""
-    models: Collection[str]
-    """Those that others may stand in for."""
+    fallbacks: Mapping[str, Sequence[str]]
+    """Models that others may stand in for, to these, as they are configured."""
     now: Callable[[], float] = time.monotonic
     _failures: dict[str, int] = field(default_factory=dict)
     """Requests in a row that a model failed."""
@@ -77,22 +100,29 @@ class CircuitBreaker:
 
     def begin(self, name: str) -> None:
         """Note that a request tries a model: after a pause the others wait for what it finds."""
-        if name in self._until:
-            self._until[name] = self.now() + self.seconds
+        model = self._model(name)
+        if model in self._until:
+            self._until[model] = self.now() + self.seconds
 
     def _rests(self, name: str) -> bool:
-        return name in self._until and self.now() < self._until[name]
+        model = self._model(name)
+        return model in self._until and self.now() < self._until[model]
 
     def failed(self, name: str) -> None:
         """Count a request that a model failed."""
-        self._failures[name] = self._failures.get(name, 0) + 1
-        if self._failures[name] >= FAILURES and self.seconds > 0 and name in self.models:
-            self._until[name] = self.now() + self.seconds
+        model = self._model(name)
+        self._failures[model] = self._failures.get(model, 0) + 1
+        if self._failures[model] >= FAILURES and self.seconds > 0 and model in self.fallbacks:
+            self._until[model] = self.now() + self.seconds
 
     def answered(self, name: str) -> None:
         """Note that a model answers."""
-        self._failures.pop(name, None)
-        self._until.pop(name, None)
+        self._failures.pop(self._model(name), None)
+        self._until.pop(self._model(name), None)
+
+    def _model(self, name: str) -> str:
+        named = name in self.fallbacks or any(name in one for one in self.fallbacks.values())
+        return name if named else split_name(name)[0]
 
     def record(self, tries: Sequence[ChargeAttempt]) -> None:
         """Note what came of a request; a try that was cut off says nothing."""

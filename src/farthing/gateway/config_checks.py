@@ -13,6 +13,7 @@ from farthing.gateway.config_sections import (
     SHADOW,
     PolicySection,
 )
+from farthing.models.thinking import split_name
 
 if TYPE_CHECKING:
     from farthing.gateway.config import ServeConfig
@@ -42,10 +43,23 @@ def _wrong(config: "ServeConfig") -> Iterator[_Wrong]:
     yield from _no_model(models, "serve.strongest", [config.serve.strongest])
     for model, others in config.serve.fallbacks.items():
         yield from _no_model(models, f"serve.fallbacks.{model}", [model, *others])
+    if config.serve.over_budget == "shorten" and config.serve.default_max_output is None:
+        yield from _of_shortening(config)
     for name, policy in config.policies.items():
         yield from _of_policy(models, name, policy)
     for at, budget in enumerate(config.budgets):
         yield from _of_owner(config, f"budgets[{at}].of", budget.of)
+
+
+def _of_shortening(config: "ServeConfig") -> Iterator[_Wrong]:
+    """A limit that is sent must be one that the model takes."""
+    models = config.models.sections
+    for name, section in models.items():
+        model = split_name(name)[0]
+        is_effort = model != name and model in models  # with the settings of its model
+        if not is_effort and getattr(section.settings, "max_output", 0) is None:
+            said = 'is missing, and over_budget = "shorten" needs it: how many tokens it writes'
+            yield f"models.{name}.max_output", f"{said} at most, as its provider says"
 
 
 def _of_policy(models: Iterable[str], name: str, policy: PolicySection) -> Iterator[_Wrong]:

@@ -45,7 +45,7 @@ class ServeSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     lease_s: Seconds = 900.0
     """After so many seconds the money of a call that nobody reports on is settled."""
     client_timeout_s: Seconds = 30.0
-    """Most seconds that a client may take to send a request, or not read what it gets."""
+    """Most seconds that a client may take to send a request, or read nothing of what it gets."""
     drain_s: Seconds = 30.0
     """Seconds that requests under way are given when the server is asked to end."""
     fallbacks: dict[str, list[str]] = {}

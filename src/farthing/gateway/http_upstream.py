@@ -19,7 +19,7 @@ from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import CHUNK, Bounding, HttpStream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply
 from farthing.models.base import Usage
-from farthing.models.chat_completions import UNREADABLE
+from farthing.models.chat_completions import UNREADABLE, merged
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import (
@@ -29,7 +29,7 @@ from farthing.models.prices import (
     published_window,
 )
 from farthing.models.retry import RetryPolicy
-from farthing.models.thinking import AS_IT_IS, NONE, effort_of
+from farthing.models.thinking import AS_IT_IS, effort_of, thoughts_apart
 
 WINDOW = 2**21
 """Tokens that a model may take in where neither its section nor its published price says it."""
@@ -69,6 +69,7 @@ class HttpUpstream:
         self.name = name
         self.model = settings.model
         self.price = settings.price(prices)
+        self.max_output = settings.max_output
         self.patience = patience
         self._shown = HiddenTokens()
         self._settings = settings
@@ -156,17 +157,13 @@ class HttpUpstream:
         thinking = AS_IT_IS if own else settings.thinking
         limit = request.limit or default_max_output
         limited: dict[str, Any] = {settings.limit_name: limit + thinking.tokens} if limit else {}
-        wanted = {
-            **{name: value for name, value in request.body.items() if name not in _DROPPED},
-            **limited,
-            **thinking.fields,
-            **settings.extra,
-            "model": settings.model,
-        }
+        passed = {name: value for name, value in request.body.items() if name not in _DROPPED}
+        added = merged(thinking.fields, settings.extra)
+        wanted = merged(passed | limited, added | {"model": settings.model})
         left_out = thinking.refused.union(settings.omit)
         wanted = {name: value for name, value in wanted.items() if name not in left_out}
         body = msgspec.json.encode(wanted)
-        most = self._output(wanted, self._thoughts_apart(request))
+        most = self._output(wanted)
         usage = Usage(self._input(request, wanted, body), most, estimated=True)
         price = self.price
         nano = price.largest_nano(usage, settings.timeout_s) if price else None
@@ -199,17 +196,9 @@ class HttpUpstream:
         stated = self._settings.image_tokens
         return tokens_of_image(self.model, detail) if stated is None else stated
 
-    def _thoughts_apart(self, request: ChatRequest) -> int:
-        """Return the most tokens of thought that the limit of a request may leave out."""
-        settings = self._settings
-        if not settings.speaks.apart:
-            return 0
-        said = effort_of(request.body)
-        if said is None:
-            return settings.thinking.apart
-        return int(said) if said.isdecimal() else 0 if said == NONE else self._window
-
-    def _output(self, wanted: Mapping[str, Any], apart: int) -> int:
+    def _output(self, wanted: Mapping[str, Any]) -> int:
+        thoughts = thoughts_apart(self._settings.speaks, wanted)
+        apart = self._window if thoughts is None else thoughts
         limit, n = wanted.get(self._settings.limit_name), wanted.get("n") or 1
         predicted = wanted.get("prediction")
         # Tokens that were predicted and not used are paid for as output.

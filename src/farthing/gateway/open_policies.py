@@ -1,11 +1,14 @@
 """Opens the policies of a configuration: a pool of models, or the agents of a job."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from farthing import plugins
+from farthing.gateway.charging import section_of
 from farthing.gateway.chat_agent import ChatAgent
+from farthing.gateway.circuit_breaker import limit_retries, with_efforts
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import PolicySection
 from farthing.gateway.policies import GatewayPolicy
@@ -68,10 +71,25 @@ def _of_pool(
 def _of_job(
     name: str, section: PolicySection, config: ServeConfig
 ) -> tuple[GatewayPolicy, list[Any]]:
-    job: Job = read_job(Path(str(section.job)))
+    job = _hurried(read_job(Path(str(section.job))), config)
     recording, closing = job.open(workers=config.serve.workers)
     most = section.max_tokens or config.serve.default_max_output or ASSUMED_OUTPUT
     protocol, task = recording.protocol, recording.task
     tried = tuple(agent for number, agent in protocol.turns() if number == 1)
-    policy = GatewayPolicy(name, section, task, protocol, job.system(), most, tried)
+    paid = max(one.patience.paid_tries for one in job.models.sections.values())
+    tries = paid if protocol.independent else None
+    policy = GatewayPolicy(name, section, task, protocol, job.system(), most, tried, tries)
     return policy, list(closing)
+
+
+def _hurried(job: Job, config: ServeConfig) -> Job:
+    """Return a job whose models are tried as the gateway's own are.
+
+    Fallbacks stand in for the gateway's model that a call of the job is charged to.
+    """
+    models = {name: one.settings.model for name, one in job.models.sections.items()}
+    own = {name: one.settings.model for name, one in config.models.sections.items()}
+    charged = {name: section_of(name, model, own) for name, model in models.items()}
+    fallbacks = with_efforts(config.serve.fallbacks, own)
+    replaced = {name for name, section in charged.items() if section in fallbacks}
+    return replace(job, models=limit_retries(job.models, replaced))

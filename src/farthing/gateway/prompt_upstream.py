@@ -20,6 +20,7 @@ class SpokenUpstream:
     """A model that knows prompts and completions; each choice of a request is one call to it."""
 
     notes_sending = False
+    max_output = None
 
     def __init__(self, name: str, model: Model, price: Price | None, patience: RetryPolicy) -> None:
         self.name = name

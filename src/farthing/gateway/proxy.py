@@ -9,8 +9,6 @@ import logging
 import time
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
-    Callable,
     Collection,
     Iterator,
     Mapping,
@@ -18,18 +16,19 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TypeVar
+from functools import cached_property
 
 from farthing.errors import BadRequestError, BudgetError, ContentRefusedError, ModelError
 from farthing.gateway.charging import ChargeAttempt, RequestCharges
-from farthing.gateway.chat_request import ChatRequest
+from farthing.gateway.chat_request import ChatRequest, RequestError
 from farthing.gateway.circuit_breaker import CircuitBreaker
 from farthing.gateway.deadline import Deadline
+from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream import (
     AroundSend,
     AroundStream,
     Reply,
+    SendTry,
     StreamedReply,
     StreamTry,
     Upstream,
@@ -40,9 +39,8 @@ from farthing.gateway.upstream import (
 from farthing.models.base import Usage
 from farthing.models.prices import unpriced
 from farthing.money import dollars
-from farthing.storage.ledger.base import Amount, LimitError
+from farthing.storage.ledger.base import LARGEST, Amount, Hold, LimitError
 
-T = TypeVar("T")
 LOG = logging.getLogger("farthing.gateway")
 _AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind})
 """Failures of the request itself: no other model is asked."""
@@ -108,8 +106,7 @@ class Proxy:
         """Return who of a line answered, and the reply."""
         for call, last in self._calls(line, request, charges, deadline):
             try:
-                ask = partial(self._send, charges=charges)
-                return call.upstream.name, await self._within_budget(call, ask)
+                return call.upstream.name, await send(call, self._around(call, charges))
             except ModelError as error:
                 if not _should_fall_back(error, call, charges) or last:
                     raise
@@ -138,8 +135,8 @@ class Proxy:
     ) -> tuple[str, StreamedReply]:
         for call, last in calls:
             try:
-                ask = partial(self._enter, stack=stack, charges=charges)
-                return call.upstream.name, await self._within_budget(call, ask)
+                opening = stream(call, self._around_stream(call, charges))
+                return call.upstream.name, await stack.enter_async_context(opening)
             except ModelError as error:
                 if not _should_fall_back(error, call, charges) or last:
                     raise
@@ -160,35 +157,39 @@ class Proxy:
             else:
                 charges.skip(one)
 
-    async def _send(self, call: UpstreamRequest, charges: RequestCharges) -> Reply:
-        return await send(call, self._around(call, charges))
+    async def _reserve(
+        self, call: UpstreamRequest, charges: RequestCharges
+    ) -> tuple[UpstreamRequest, Hold]:
+        """Return a try that is reserved.
 
-    async def _enter(
-        self, call: UpstreamRequest, stack: AsyncExitStack, charges: RequestCharges
-    ) -> StreamedReply:
-        return await stack.enter_async_context(stream(call, self._around_stream(call, charges)))
-
-    async def _within_budget(
-        self, call: UpstreamRequest, ask: Callable[[UpstreamRequest], Awaitable[T]]
-    ) -> T:
-        """Ask a model, where so configured with a limit that can be paid where there was none."""
+        Where so configured it has a limit that can be paid where there was none.
+        """
         for _ in range(_SHORTENINGS):
             try:
-                return await ask(call)
+                return call, await charges.reserve(call.upstream.name, _largest(call, charges))
             except BudgetError as error:
                 if not call.unlimited or (most := _payable(call, error)) is None:
                     raise
                 if not self.shortens:
-                    raise _advised(error, most) from None
+                    raise _advised(error, most, call.upstream) from None
                 shorter = replace(call.request, limit=most)
                 call = replace(call, request=shorter, shortened=True)
-        return await ask(call)
+        return call, await charges.reserve(call.upstream.name, _largest(call, charges))
+
+    @asynccontextmanager
+    async def _trying(
+        self, call: UpstreamRequest, charges: RequestCharges
+    ) -> AsyncIterator[tuple[ChargeAttempt, ChatRequest]]:
+        """Reserve a try while the block makes it, of the request that it is sent with."""
+        sent, hold = await self._reserve(call, charges)
+        async with charges.trying(call.upstream.name, hold) as held:
+            held.max_tokens = sent.request.limit if sent.shortened else None
+            yield held, sent.request
 
     def _around(self, call: UpstreamRequest, charges: RequestCharges) -> AroundSend:
-        async def paid(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
-            async with charges.trying(call.upstream.name, _largest(call, charges)) as held:
-                held.max_tokens = call.request.limit if call.shortened else None
-                reply = await attempt()
+        async def paid(attempt: SendTry) -> Reply:
+            async with self._trying(call, charges) as (held, request):
+                reply = await attempt(request)
                 await held.settle(reply.cost_nano, reply.usage)
                 return held.bounded(reply)
 
@@ -197,9 +198,8 @@ class Proxy:
     def _around_stream(self, call: UpstreamRequest, charges: RequestCharges) -> AroundStream:
         @asynccontextmanager
         async def paid(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
-            trying = charges.trying(call.upstream.name, _largest(call, charges))
-            async with trying as held, attempt() as streamed:
-                held.max_tokens = call.request.limit if call.shortened else None
+            trying = self._trying(call, charges)
+            async with trying as (held, request), attempt(request) as streamed:
                 try:
                     yield streamed
                 except (GeneratorExit, asyncio.CancelledError):
@@ -219,6 +219,11 @@ def _largest(call: UpstreamRequest, charges: RequestCharges) -> Amount:
     bound = call.upstream.largest(call.request, call.default_max_output)
     if bound.nano is None:
         raise unpriced(call.upstream.model)
+    if max(bound.nano, bound.tokens) > LARGEST:
+        raise RequestError(
+            f"{call.upstream.name} could write {bound.tokens:,} tokens here, which no budget can "
+            "hold; ask for fewer (max_completion_tokens, n, or a budget of thought)"
+        )
     most, spent = call.request.options.budget_nano, charges.spent_nano
     if most is not None and spent + bound.nano > most:
         before = f", of which tries that failed took {dollars(spent)}" if spent else ""
@@ -231,7 +236,10 @@ def _largest(call: UpstreamRequest, charges: RequestCharges) -> Amount:
 
 
 def _payable(call: UpstreamRequest, error: BudgetError) -> int | None:
-    """Return how many output tokens what is left can pay; None: none, or they cost nothing more."""
+    """Return how many output tokens what is left can pay; None: none, or they cost nothing more.
+
+    They are fewer than the model's section says that it writes: all of these could not be paid.
+    """
     if isinstance(error, LimitError):
         left, unit = error.left, error.limit.unit
     elif isinstance(error, RequestBudgetError):
@@ -250,9 +258,11 @@ def _payable(call: UpstreamRequest, error: BudgetError) -> int | None:
     return most if most >= LEAST_OUTPUT else None
 
 
-def _advised(error: BudgetError, most: int) -> BudgetError:
+def _advised(error: BudgetError, most: int, upstream: Upstream) -> BudgetError:
     """Say which limit can be paid."""
     advice = f"name a max_tokens: at most {most:,} can be paid now"
+    if upstream.max_output is None:
+        advice += f"; the limit of {upstream.name} itself may be lower"
     if isinstance(error, LimitError):
         return LimitError(error.limit, error.needed, error.left, error.resets_at, advice)
     return BudgetError(f"{error}; {advice}")
@@ -262,7 +272,7 @@ def _note(error: ModelError, charges: RequestCharges) -> None:
     """Say which models failed, in the error, and to the operator also how the last one did."""
     error.failed = charges.failed
     name = next(reversed(charges.failed), "a model")
-    LOG.warning("%s failed: %s", name, error.plain or error.kind)
+    LOG.warning("%s failed: %s", name, error.plain or error.kind, extra=about(name))
 
 
 def _should_fall_back(error: ModelError, call: UpstreamRequest, charges: RequestCharges) -> bool:

@@ -2,14 +2,12 @@
 
 import asyncio
 import math
-import multiprocessing
 import os
-import signal
 import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
 FILE, RECORD = "FARTHING_SERVE_CONFIG", "FARTHING_SERVE_RECORD"
 WATCH, WORKERS = "FARTHING_SERVE_WATCH", "FARTHING_SERVE_WORKERS"
 """Environment variables that tell a worker what to serve, as one of how many."""
-_LASTING = ExitStack()
-"""What lasts as long as a worker's process."""
 SILENT_S = 30
 """A worker that says nothing for so many seconds is started again; a busy machine starts slowly."""
 
@@ -51,7 +47,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         from farthing.gateway.admin.state import opened_pages  # noqa: PLC0415
         from farthing.gateway.app_state import open_gateway  # noqa: PLC0415
         from farthing.gateway.connections import ConnectionConfig  # noqa: PLC0415
-        from farthing.gateway.workers import Workers  # noqa: PLC0415
+        from farthing.gateway.workers import Workers, set_signals  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
@@ -86,8 +82,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         )
         ready(shown(listening), notes)
         if section.workers == 1:
-            for one in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(one, _ended)
+            set_signals()
             uvicorn.Server(settings).run(sockets=[listening])
             return
         supervisor = Workers(settings, sockets=[listening])
@@ -100,11 +95,6 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
             waiting.join()
         if supervisor.none_left:
             raise InputError("no worker could be started; what they said stands above")
-
-
-def _ended(*_: object) -> None:
-    """End without a word: the server ended in order, or had not begun."""
-    raise SystemExit(0)
 
 
 def _refuse(asked_to_end: threading.Event, listening: socket.socket) -> None:
@@ -121,8 +111,6 @@ def worker() -> "Starlette":
     """Return the application of one worker, as the environment says what to serve."""
     from farthing.gateway.app import application  # noqa: PLC0415 - an extra
 
-    if multiprocessing.parent_process() is not None:
-        _LASTING.enter_context(summed_lines())
     record, watch = os.environ[RECORD] == "1", os.environ[WATCH] == "1"
     read = read_config(Path(os.environ[FILE]), record=record)
     return application(overridden(read, workers=int(os.environ[WORKERS])), watch=watch)

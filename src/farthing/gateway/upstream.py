@@ -33,6 +33,8 @@ __all__ = [
     "Bound",
     "LimitedUpstream",
     "Reply",
+    "SendTry",
+    "StreamTry",
     "StreamedReply",
     "Upstream",
     "UpstreamRequest",
@@ -41,9 +43,10 @@ __all__ = [
     "stream",
 ]
 
-AroundSend = Callable[[Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
-"""Makes one try."""
-StreamTry = Callable[[], AbstractAsyncContextManager[StreamedReply]]
+SendTry = Callable[[ChatRequest], Awaitable[Reply]]
+AroundSend = Callable[[SendTry], Awaitable[Reply]]
+"""Makes one try, of the request that it says."""
+StreamTry = Callable[[ChatRequest], AbstractAsyncContextManager[StreamedReply]]
 AroundStream = Callable[[StreamTry], AbstractAsyncContextManager[StreamedReply]]
 """Makes one try of a stream; its block lasts until the stream has ended or is left."""
 
@@ -72,15 +75,7 @@ class UpstreamRequest:
         return None if self.until == math.inf else max(0.001, self.until - time.monotonic())
 
 
-async def _alone(attempt: Callable[[], Awaitable[Reply]]) -> Reply:
-    return await attempt()
-
-
-def _alone_stream(attempt: StreamTry) -> AbstractAsyncContextManager[StreamedReply]:
-    return attempt()
-
-
-async def send(call: UpstreamRequest, around: AroundSend = _alone) -> Reply:
+async def send(call: UpstreamRequest, around: AroundSend | None = None) -> Reply:
     """Ask until an answer comes or patience is at its end.
 
     Args:
@@ -88,26 +83,30 @@ async def send(call: UpstreamRequest, around: AroundSend = _alone) -> Reply:
         around: makes each try; what it raises beside a ModelError ends the call.
     """
 
-    def attempt() -> Awaitable[Reply]:
-        return call.upstream.send(call.request, call.default_max_output, timeout_s=call.left_s)
+    def attempt(request: ChatRequest) -> Awaitable[Reply]:
+        return call.upstream.send(request, call.default_max_output, timeout_s=call.left_s)
 
-    done = await retry(lambda: around(attempt), call.upstream.patience, until=call.until)
+    done = await retry(
+        lambda: around(attempt) if around else attempt(call.request),
+        call.upstream.patience,
+        until=call.until,
+    )
     cost = add_cost(done.failed_nano, done.value.cost_nano)
     return replace(done.value, cost_nano=cost, tries=done.tries)
 
 
 @asynccontextmanager
 async def stream(
-    call: UpstreamRequest, around: AroundStream = _alone_stream
+    call: UpstreamRequest, around: AroundStream | None = None
 ) -> AsyncIterator[StreamedReply]:
     """Ask until a first piece comes or patience ends; the arguments are those of `send`."""
 
-    def attempt() -> AbstractAsyncContextManager[StreamedReply]:
-        return call.upstream.stream(call.request, call.default_max_output, timeout_s=call.left_s)
+    def attempt(request: ChatRequest) -> AbstractAsyncContextManager[StreamedReply]:
+        return call.upstream.stream(request, call.default_max_output, timeout_s=call.left_s)
 
     async with AsyncExitStack() as stack:
         done = await retry(
-            lambda: stack.enter_async_context(around(attempt)),
+            lambda: stack.enter_async_context(around(attempt) if around else attempt(call.request)),
             call.upstream.patience,
             until=call.until,
         )
@@ -163,6 +162,11 @@ class LimitedUpstream:
     def price(self) -> Price | None:
         """What it costs; None where nothing says so."""
         return self._upstream.price
+
+    @property
+    def max_output(self) -> int | None:
+        """Most output tokens that it writes; None: nobody says."""
+        return self._upstream.max_output
 
     @property
     def patience(self) -> RetryPolicy:

@@ -90,6 +90,11 @@ class Upstream(Protocol):
         ...
 
     @property
+    def max_output(self) -> int | None:
+        """Most output tokens that it writes, whatever is asked for; None: nobody says."""
+        ...
+
+    @property
     def patience(self) -> RetryPolicy:
         """How often and how long to try."""
         ...

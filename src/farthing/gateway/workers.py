@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
+from farthing.gateway.repeated_lines import summed_lines
+
 LOG = logging.getLogger("farthing.gateway")
 MOST_STARTS = 4
 """How often in a row each worker may fail where none ever served; then the gateway ends."""
@@ -27,13 +29,37 @@ ANSWER_S = 0.5
 """Seconds that a worker is given to say whether it is ready; then it is asked again."""
 
 
+IGNORED = (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU)
+"""Signals by which uvicorn's supervisor restarts, starts and ends workers of its own kind, and that
+would end or stop a single process amid its requests."""
+
+
+def set_signals() -> None:
+    """Have signals end this process in order: the server has ended by then, or had not begun."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, _ended)
+    ignore_signals()
+
+
+def ignore_signals() -> None:
+    """Pass over what this process and those that it starts are not to heed."""
+    for one in IGNORED:
+        signal.signal(one, signal.SIG_IGN)
+
+
+def _ended(*_: object) -> None:
+    raise SystemExit(0)
+
+
 class Worker(Process):
     """A process that serves, and ends with the one that started it."""
 
     def target(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve, in the worker's process."""
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        super().target(sockets)
+        set_signals()
+        with summed_lines():
+            super().target(sockets)
 
 
 def _end_with_parent() -> None:
@@ -67,6 +93,7 @@ class Workers(Multiprocess):
 
     def init_processes(self) -> None:
         """Start all workers."""
+        ignore_signals()
         self._starts: defaultdict[int, _Starts] = defaultdict(_Starts)
         self._served = False
         self.processes = [Worker(self.config, self.sockets) for _ in range(self.processes_num)]

@@ -20,6 +20,8 @@ from farthing.models.thinking import NONE
 
 LARGEST_BODY = 4 * 2**20
 """Bytes of a request, at most."""
+MOST_DIGITS = 18
+"""Digits of a budget of thought, at most."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -103,19 +105,21 @@ def _budget(effort: str | None) -> int | None:
         return None
     if effort == NONE:
         return 0
-    if not effort.isdecimal():
-        raise BadRequestError(f"effort '{effort}' is not supported; give 'thinking_token_budget'")
+    if not effort.isdecimal() or len(effort) > MOST_DIGITS:
+        said = f"effort '{effort:.40}' is not supported; give 'thinking_token_budget'"
+        raise BadRequestError(f"{said}, a number of up to {MOST_DIGITS} digits")
     return int(effort)
 
 
 async def _thought(model: LocalModel, prompt: Prompt, budget: int | None) -> Completion:
     """Answer a prompt with so many tokens of thought at most, and count them.
 
-    A thought that is longer is closed where it is, and the answer goes on from there: budget
-    forcing (Muennighoff et al. 2025, "s1: Simple test-time scaling", section 3).
+    What the assistant began is gone on from, and is no thought of this reply. A thought that is
+    longer is closed where it is, and the answer goes on from there: budget forcing (Muennighoff et
+    al. 2025, "s1: Simple test-time scaling", section 3).
     """
-    close = model.closes_thought
-    if close is None or budget is None:
+    close, before = model.closes_thought, _begun(prompt)
+    if close is None or budget is None or close in before:
         done = await model.complete(prompt)
         thought, closed, _ = done.text.partition(close or "\0")
         return _with_thoughts(done, model.tokens(thought)) if closed else done
@@ -123,19 +127,26 @@ async def _thought(model: LocalModel, prompt: Prompt, budget: int | None) -> Com
     if most := min(budget, prompt.max_tokens - 1):
         begun = await model.complete(replace(prompt, max_tokens=most, stop=(close,)))
     text, taken = (begun.text, begun.usage.output_tokens) if begun else ("", 0)
-    said = Message("assistant", text + close)
+    asked = prompt.messages[:-1] if before else prompt.messages
+    said = Message("assistant", before + text + close)
     answer = await model.complete(
-        replace(prompt, messages=(*prompt.messages, said), max_tokens=prompt.max_tokens - taken)
+        replace(prompt, messages=(*asked, said), max_tokens=prompt.max_tokens - taken)
     )
-    read = answer.usage.input_tokens - model.tokens(said.content)
+    read = answer.usage.input_tokens - model.tokens(said.content) + model.tokens(before)
     whole = replace(
         answer,
-        text=said.content + answer.text,
+        text=text + close + answer.text,
         usage=Usage(read, taken + answer.usage.output_tokens),
         latency_s=answer.latency_s + (begun.latency_s if begun else 0.0),
         logprobs=(*(begun.logprobs if begun else ()), *answer.logprobs),
     )
     return _with_thoughts(whole, model.tokens(text))
+
+
+def _begun(prompt: Prompt) -> str:
+    """Return the beginning of the reply, where a conversation ends with one of the assistant's."""
+    *asked, last = prompt.messages
+    return last.content if asked and last.role == "assistant" else ""
 
 
 def _with_thoughts(done: Completion, tokens: int) -> Completion:

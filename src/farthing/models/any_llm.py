@@ -42,6 +42,12 @@ _BY_NAME: dict[str, type[ModelError]] = {
 """The library's errors; any other one is a failure of the provider."""
 
 
+_NO_BUDGET = (
+    "give `reasoning_effort`, of which any-llm makes a budget of its vendor's, or ask the vendor's "
+    'own endpoint with provider "openai-compatible", whose `dialect` has budgets'
+)
+
+
 class AnyLLMSettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a vendor's model, as a configuration file gives them."""
 
@@ -54,7 +60,8 @@ class AnyLLMSettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     def speaks(self) -> Dialect:
         """How the library writes an effort; budgets it makes of efforts itself."""
         vendors = {str(name): one.refused for name, one in DIALECTS.items()}
-        return replace(COMPATIBLE, refused=vendors.get(self.vendor, COMPATIBLE.refused))
+        refused = vendors.get(self.vendor, COMPATIBLE.refused)
+        return replace(COMPATIBLE, refused=refused, instead=_NO_BUDGET)
 
     def price(self, prices: PriceTable) -> Price | None:
         """Return what the model costs; None where nothing says so."""

@@ -1,5 +1,6 @@
 """The wire form of OpenAI's chat completions, which most providers and libraries speak."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -39,6 +40,22 @@ def request_body(prompt: Prompt, model: str, limit_name: str) -> dict[str, Any]:
         "top_logprobs": prompt.top_logprobs or None,
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def merged(request: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request with more fields, which go before its own; objects in both are merged.
+
+    >>> merged({"a": 1, "kwargs": {"x": 1, "y": 1}}, {"kwargs": {"y": 2}})
+    {'a': 1, 'kwargs': {'x': 1, 'y': 2}}
+    """
+    found = dict(request)
+    for name, value in more.items():
+        own = found.get(name)
+        if isinstance(own, Mapping) and isinstance(value, Mapping):
+            found[name] = merged(own, value)
+        else:
+            found[name] = value
+    return found
 
 
 def read_completion(

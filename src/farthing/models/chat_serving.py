@@ -47,6 +47,8 @@ _FINISH: dict[Finish, str] = {
 
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""What every generator takes, also one more for each further choice."""
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ class _PromptBody(msgspec.Struct, frozen=True):
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Fraction | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None

@@ -10,9 +10,16 @@ import msgspec
 
 from farthing.errors import InputError
 from farthing.models.base import Completion, Prompt
-from farthing.models.chat_completions import read_completion, request_body
+from farthing.models.chat_completions import merged, read_completion, request_body
 from farthing.models.prices import Price, largest_cost_nano
-from farthing.models.thinking import COMPATIBLE, Dialect, Thinking, thinking
+from farthing.models.thinking import (
+    COMPATIBLE,
+    RESERVED,
+    Dialect,
+    Thinking,
+    thinking,
+    thoughts_apart,
+)
 
 
 class Key:
@@ -91,7 +98,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     omit: list[str] = []
     """Parameters that the model does not take, such as `temperature`."""
     extra: dict[str, Any] = {}
-    """Parameters to send with every call, such as `service_tier`."""
+    """Parameters to send with every call, such as `service_tier`; objects are merged with what the
+    call has of the same name."""
     reasoning_effort: str | None = None
     """How long the model thinks, in its provider's words: `low`; `none` switches thoughts off."""
     thinking_budget: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -127,7 +135,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def added(self) -> dict[str, Any]:
         """The fields that go into every request."""
-        return {**self.thinking.fields, **self.extra}
+        return merged(self.thinking.fields, self.extra)
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -137,14 +145,15 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def parameters(self, prompt: Prompt, limit_name: str) -> dict[str, Any]:
         """Return what a request sends, with more and fewer parameters as the settings say."""
         longer = replace(prompt, max_tokens=prompt.max_tokens + self.thinking.tokens)
-        wanted = request_body(longer, self.model, limit_name) | self.added
+        wanted = merged(request_body(longer, self.model, limit_name), self.added)
         if any(message.role == "assistant" for message in prompt.messages[-1:]):
-            wanted = {**(self.continued or {}), **wanted}
+            wanted = merged(self.continued or {}, wanted)
         return {name: value for name, value in wanted.items() if name not in self.left_out}
 
     def longest(self, prompt: Prompt) -> Prompt:
         """Return the prompt with the most output tokens that a call can have, thoughts included."""
-        thoughts = self.thinking.tokens + self.thinking.apart
+        apart = thoughts_apart(self.speaks, self.added)
+        thoughts = self.thinking.tokens + (RESERVED if apart is None else apart)
         return replace(prompt, max_tokens=prompt.max_tokens + thoughts)
 
 

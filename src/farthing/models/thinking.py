@@ -43,11 +43,13 @@ class Dialect:
     """Whether an effort and a budget exclude each other: then the effort is written."""
     refused: frozenset[str] = frozenset()
     """Parameters that a model which thinks refuses."""
-    apart: bool = False
-    """Whether the limit on output tokens may leave thoughts out."""
+    apart: str | None = None
+    """Field of a budget that the limit on output tokens may leave out; None: it holds thoughts."""
     continued: Mapping[str, Any] | None = None
     """Fields by which a reply goes on from a message that the assistant has begun; None: it begins
     a new one, or the provider refuses that."""
+    instead: str = ""
+    """What to give in place of a budget, where it has none."""
 
 
 _OPENAI = {"reasoning_effort": _VALUE}
@@ -79,7 +81,7 @@ DIALECTS: Mapping[DialectName, Dialect] = {
         None,
         {"enable_thinking": False},
         {"enable_thinking": True, "thinking_budget": _VALUE},
-        apart=True,
+        apart="thinking_budget",
     ),
     "openrouter": Dialect(
         {"reasoning": {"effort": _VALUE}},
@@ -101,8 +103,15 @@ DIALECTS: Mapping[DialectName, Dialect] = {
     ),
 }
 """By the name that a section gives as `dialect`."""
-COMPATIBLE = Dialect(_OPENAI, {"reasoning_effort": NONE}, continued={})
-"""Of every other endpoint: an effort as OpenAI writes it, no budget, and messages gone on with."""
+COMPATIBLE = Dialect(
+    _OPENAI,
+    {"reasoning_effort": NONE},
+    apart="thinking_budget",
+    continued={},
+    instead=f"give `dialect` ({', '.join(DIALECTS)}), or `reasoning_effort`",
+)
+"""Of every other endpoint: an effort as OpenAI writes it, no budget, and messages gone on with.
+Behind it may be Qwen."""
 _HOSTS: Mapping[str, DialectName] = {
     "api.openai.com": "openai",
     "openai.azure.com": "openai",
@@ -118,7 +127,7 @@ def dialect_of(url: str) -> Dialect:
     """Return how the endpoint at an address writes it.
 
     >>> dialect_of("https://dashscope-intl.aliyuncs.com/compatible-mode/v1").apart
-    True
+    'thinking_budget'
     """
     host = urlsplit(url).hostname or ""
     found = (DIALECTS[n] for end, n in _HOSTS.items() if host == end or host.endswith(f".{end}"))
@@ -135,8 +144,6 @@ class Thinking:
     """Parameters that are left out beside them."""
     tokens: int = 0
     """Output tokens for thoughts, on top of the limit of the answer."""
-    apart: int = 0
-    """The most tokens of thought that the limit which is sent does not hold."""
 
 
 AS_IT_IS = Thinking()
@@ -173,12 +180,37 @@ def thinking(dialect: Dialect, effort: str | None, budget: int | None) -> Thinki
     if budget is not None and not (effort is not None and dialect.either):
         if dialect.budget is None and effort is None:
             raise ValueError(
-                "`thinking_budget` has no name that is known at this endpoint; give `dialect` "
-                f"({', '.join(DIALECTS)}), or `reasoning_effort`"
+                f"`thinking_budget` has no name that is known at this endpoint; {dialect.instead}"
             )
         fields |= _filled(dialect.budget or {}, budget)
     most = RESERVED if budget is None else budget
-    return Thinking(fields, dialect.refused, most, most if dialect.apart else 0)
+    return Thinking(fields, dialect.refused, most)
+
+
+def thoughts_apart(dialect: Dialect, request: Mapping[str, Any]) -> int | None:
+    """Return the most tokens of thought that the limit of a request leaves out.
+
+    None where it wants thoughts and nothing bounds them. Only the provider's own field is a bound:
+    a budget in another one's words is passed over there.
+
+    Args:
+        dialect: of the endpoint.
+        request: as it is sent.
+
+    >>> thoughts_apart(DIALECTS["qwen"], {"enable_thinking": True, "thinking_budget": 2048})
+    2048
+    >>> thoughts_apart(DIALECTS["qwen"], {"enable_thinking": True, "reasoning": {"max_tokens": 1}})
+    >>> thoughts_apart(DIALECTS["openai"], {"thinking_budget": 2048})
+    0
+    """
+    if dialect.apart is None or request.get("enable_thinking") is False:
+        return 0
+    budget = request.get(dialect.apart)
+    if type(budget) is int and budget >= 0:
+        return budget
+    wanted = request.get("enable_thinking") or effort_of(request) not in {None, NONE}
+    # Of an endpoint that nobody named a budget for is not known that it keeps thoughts apart.
+    return None if wanted and dialect.budget is not None else 0
 
 
 def _filled(form: Mapping[str, Any], value: str | int) -> dict[str, Any]:
@@ -199,7 +231,8 @@ def split_name(name: str) -> tuple[str, str | int | None]:
     model, at, said = name.rpartition(EFFORT)
     if at and model and said in EFFORTS:
         return model, said
-    if at and model and said.isdecimal() and str(int(said)) == said and int(said) <= MOST_BUDGET:
+    short = said.isdecimal() and len(said) <= len(str(MOST_BUDGET))
+    if at and model and short and str(int(said)) == said:
         return model, int(said)
     return name, None
 

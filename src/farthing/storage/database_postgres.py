@@ -3,14 +3,16 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
 
+from farthing.errors import StoreError
 from farthing.storage.database import PATIENCE_S, Row, Step
-from farthing.storage.ledger.postgres import TRIES, WAIT_S, explained
+from farthing.storage.ledger.postgres import TRIES, WAIT_S, explained, shown
 
 if TYPE_CHECKING:
     Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
@@ -24,6 +26,13 @@ _MADE = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) IF NOT EXISTS (\w+)")
 _LACKING = """
 SELECT number FROM unnest(CAST($1 AS text[])) WITH ORDINALITY AS made (name, number)
 WHERE to_regclass(format('%I.%I', current_schema(), name)) IS NULL ORDER BY number"""
+_SERVER = """
+SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+FROM pg_control_system()"""
+"""Says which server this is, and how often another one has taken its place: its timeline. A number
+of a transaction is one there alone."""
+_UNNAMED = "SELECT ''"
+"""Of a server that does not say."""
 CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """What becomes of one of several writers that wait for each other: nothing of it was written."""
 LOST = (
@@ -41,6 +50,8 @@ class PostgresDatabase:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", url: str) -> None:
         self._pool = pool
         self._url = url
+        self._server = _UNNAMED
+        """Query that says which server it is."""
 
     @classmethod
     async def open(cls, url: str, schema: Sequence[str]) -> "PostgresDatabase":
@@ -51,6 +62,9 @@ class PostgresDatabase:
             )
         opened = cls(pool, url)
         try:
+            with suppress(asyncpg.PostgresError):
+                await pool.fetchval(_SERVER)
+                opened._server = _SERVER
             if schema:
                 await opened._in_transaction(partial(_make, schema))
         except BaseException:
@@ -79,20 +93,38 @@ class PostgresDatabase:
 
         A connection may break while its commit is on the way: the next one asks for the fate of the
         transaction's number before it does the work again.
+
+        Raises:
+            StoreError: also where that connection is to another server, whose transaction of this
+                number is somebody else's.
         """
-        begun: tuple[int, T] | None = None
+        begun: tuple[_Transaction, T] | None = None
 
         async def transact(connection: "Connection") -> T:
             nonlocal begun
-            if begun is not None and await _committed(connection, begun[0]):
+            if begun is not None and await self._committed(connection, begun[0]):
                 return begun[1]
             begun = None
             async with connection.transaction():
                 done = await work(connection)
-                begun = await connection.fetchval("SELECT txid_current()"), done
+                server = await connection.fetchval(self._server)
+                number = await connection.fetchval("SELECT txid_current()")
+                begun = _Transaction(number, server), done
             return done
 
         return await self._again(transact)
+
+    async def _committed(self, connection: "Connection", begun: "_Transaction") -> bool:
+        """Return whether a transaction was committed, once its fate is known."""
+        if await connection.fetchval(self._server) != begun.server:
+            raise StoreError(
+                f"PostgreSQL at {shown(self._url)}: another server took its place amid a write, "
+                "and whether that was kept is not known; look before you do it again"
+            )
+        status = await connection.fetchval("SELECT txid_status($1)", begun.number)
+        if status == "in progress":  # the server has not seen yet that its connection broke
+            raise asyncpg.ConnectionDoesNotExistError("a commit is neither done nor undone")
+        return bool(status == "committed")
 
     async def _again(self, work: "Callable[[Connection], Awaitable[T]]") -> T:
         """Do something on a connection, again where a conflict or a lost connection ended it."""
@@ -109,12 +141,13 @@ class PostgresDatabase:
                 await asyncio.sleep(WAIT_S * 2**attempt)
 
 
-async def _committed(connection: "Connection", number: int) -> bool:
-    """Return whether a transaction was committed, once its fate is known."""
-    status = await connection.fetchval("SELECT txid_status($1)", number)
-    if status == "in progress":  # the server has not seen yet that its connection broke
-        raise asyncpg.ConnectionDoesNotExistError("a transaction is neither committed nor undone")
-    return bool(status == "committed")
+@dataclass(frozen=True)
+class _Transaction:
+    """One whose commit may be on its way."""
+
+    number: int
+    server: str
+    """That gave the number, as `_SERVER` has it."""
 
 
 @asynccontextmanager

@@ -73,7 +73,8 @@ def limits_of(form: Form) -> list[KeyLimit]:
 def _ends(days: str, now: datetime) -> datetime | None:
     if not days:
         return None
-    if not (days.isascii() and days.isdecimal() and 0 < int(days[:9]) <= MOST_DAYS):
+    whole = days.isascii() and days.isdecimal() and len(days) < 10
+    if not (whole and 0 < int(days) <= MOST_DAYS):
         raise InputError(f"the days '{days[:20]}' are no whole number from 1 to {MOST_DAYS:,}")
     return now + timedelta(days=int(days))
 

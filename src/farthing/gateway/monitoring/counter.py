@@ -24,6 +24,7 @@ from farthing.gateway.monitoring.statistics import (
     begin,
     group_of,
 )
+from farthing.gateway.repeated_lines import about
 from farthing.storage.database import Database, Row, Step, microseconds
 
 LOG = logging.getLogger("farthing.gateway")
@@ -106,7 +107,8 @@ async def _count(database: Database, under: Under, delta: float) -> int:
     if not await database.write(*steps, gone, Step(_DONE, [ours])):
         return 0
     for one in raised:
-        LOG.warning("alarm: policy %s, mode %s: %s", under.policy, under.mode, one.says)
+        of = about(under.policy)
+        LOG.warning("alarm: policy %s, mode %s: %s", under.policy, under.mode, one.says, extra=of)
     return len(rows)
 
 
