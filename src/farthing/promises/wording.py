@@ -109,6 +109,16 @@ def too_few(of: Certificate, alpha: Fraction) -> str:
     )
 
 
+def confidence_text(delta: Fraction) -> str:
+    """Write the confidence 1 - delta as a decimal: exactly, or to four places, rounded down.
+
+    >>> confidence_text(Fraction(1, 10)), confidence_text(Fraction(1, 150))
+    ('0.9', '0.9933')
+    """
+    sure = 1 - delta
+    return exact_text(Fraction(sure.numerator * 10**4 // sure.denominator, 10**4))
+
+
 def confident(delta: Fraction, of: Certificate, claim: str) -> str:
     """Say a claim that is made with confidence 1 - delta.
 
@@ -116,13 +126,13 @@ def confident(delta: Fraction, of: Certificate, claim: str) -> str:
     >>> print(confident(Fraction(1, 20), none.certify(0, fingerprint=""), "It is so."))
     With confidence 0.95 in the draw of 0 questions, it is so.
     """
-    sure = exact_text(1 - delta)
+    sure = confidence_text(delta)
     return f"With confidence {sure} in the draw of {counted(of)}, {claim[0].lower()}{claim[1:]}"
 
 
 def unproved(delta: Fraction, of: Certificate, claim: str) -> str:
     """Say that a claim about operating points could not be proved at confidence 1 - delta."""
-    sure = exact_text(1 - delta)
+    sure = confidence_text(delta)
     whom = counted(of, "calibration questions")
     return f"{whom} do not prove at confidence {sure} that {claim}"
 
