@@ -46,6 +46,7 @@ METHODS = {
     "repeats": "answer repeats",
     "uala": "entropy",
     "settled": "settled",
+    "dtrec": "signs agree",
 }
 ACCURACY = "accuracy, 5 points"
 PROMISES = {

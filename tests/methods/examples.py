@@ -24,6 +24,7 @@ from farthing.methods.selective.learner import Buying, Fit, by_votes, confident,
 from farthing.methods.selective.policy import FixedRow, SelectivePolicy
 from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
 from farthing.methods.stopping import StoppingPolicy
+from farthing.methods.thinking.dtrec import STAYED, DtrecPolicy
 from farthing.methods.thinking.repeats import RepeatsPolicy
 from farthing.methods.thinking.settled import SettledPolicy
 from farthing.process.action_space import SpaceName
@@ -158,6 +159,7 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
 OF_THOUGHTS: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "repeats": lambda _: RepeatsPolicy(),
     "settled": settled,
+    "dtrec": lambda traces: DtrecPolicy({STAYED: np.arange(1.0, traces.horizon)}),
 }
 """Of methods that stop a thought, which need its cuts."""
 

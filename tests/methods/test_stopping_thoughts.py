@@ -1,5 +1,6 @@
 """Stopping a thought: by hand, against every prefix there is, and end to end under promises."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError
+from farthing.features.rounds import unchanged
 from farthing.methods.base import Dataset, Learner, Silent
 from farthing.methods.baselines.uala import UalaLearner
 from farthing.methods.stopping import StoppingLearner
+from farthing.methods.thinking.dtrec import DtrecLearner, DtrecPolicy
 from farthing.methods.thinking.repeats import RepeatsPolicy
 from farthing.methods.thinking.settled import SettledLearner, SettledPolicy, lost_by_stopping
 from farthing.process.base import InRounds
@@ -73,6 +76,7 @@ def thoughts(n: int, seed: int = 0, *, even: bool = False) -> TraceArrays:
 def fitted(name: str, traces: TraceArrays) -> InRounds:
     learner: dict[str, Learner] = {
         "settled": SettledLearner(),
+        "dtrec": DtrecLearner(),
         "stopping": StoppingLearner(),
         "uala": UalaLearner(),
     }
@@ -83,7 +87,7 @@ def fitted(name: str, traces: TraceArrays) -> InRounds:
     return found
 
 
-@pytest.mark.parametrize("name", ["repeats", "settled", "stopping", "uala"])
+@pytest.mark.parametrize("name", ["repeats", "settled", "dtrec", "stopping", "uala"])
 def test_a_prefix_is_paid_and_its_last_answer_given(name: str) -> None:
     """Enumerate every prefix at every threshold; kappa* is the largest one that covers."""
     recorded = thoughts(60)
@@ -110,7 +114,7 @@ def test_a_prefix_is_paid_and_its_last_answer_given(name: str) -> None:
         assert followed.critical[row] == pytest.approx(max(covers))
 
 
-@pytest.mark.parametrize("name", ["repeats", "settled", "uala"])
+@pytest.mark.parametrize("name", ["repeats", "settled", "dtrec", "uala"])
 def test_playing_cut_by_cut_says_the_same(name: str) -> None:
     traces = cascade(thoughts(25, 1))
     policy = fitted(name, traces)
@@ -140,6 +144,24 @@ def test_the_answer_that_stays_is_counted_from_where_it_came() -> None:
     calls = [Call(round=t, role="m", answer=one) for t, one in enumerate(said, start=1)]
     scores = RepeatsPolicy().scores(cascade(assemble([Trace(id="q", calls=calls)])))
     np.testing.assert_allclose(scores[0, :, 1], [1 / 2, 1 / 3, 1 / 2, 1, 1 / 2, 0])
+
+
+def test_all_signs_must_agree_that_a_thought_is_done() -> None:
+    """By a loop: the rank of each sign among training cuts before the last, and the least one."""
+    train, traces = cascade(thoughts(80, 11)), cascade(thoughts(20, 12))
+    policy = fitted("dtrec", train)
+    assert isinstance(policy, DtrecPolicy)
+    assert set(policy.known) == {"unchanged", "entropy"}
+    stayed, entropy = unchanged(train)[:, :-1], train.signals["entropy"][:, :-1, 0]
+    scores = policy.scores(traces)
+    for i in range(len(traces)):
+        for t in range(CUTS - 1):
+            here = unchanged(traces)[i, t], traces.signals["entropy"][i, t, 0]
+            as_long = (stayed <= here[0]).mean()
+            as_sure = (entropy >= here[1]).sum() / np.isfinite(entropy).sum()
+            assert scores[i, t, 1] == pytest.approx(1 - min(as_long, as_sure))
+    silent = replace(traces, signals={})
+    assert (fitted("dtrec", train).scores(silent)[:, :-1, 1] == 1).all()  # unknown is not sure
 
 
 def test_where_the_full_thought_is_wrong_too_stopping_loses_nothing() -> None:
