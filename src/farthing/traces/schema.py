@@ -99,7 +99,8 @@ def plain(message: str, field: str) -> str:
     if bound.startswith("matching"):
         return "must not hold the character NUL"
     sign, _, limit = bound.partition(" ")
-    return f"must be {kind}" + (f", {_BOUNDS[sign]} {float(limit):g}" if sign in _BOUNDS else "")
+    beyond = f", {_BOUNDS[sign]} {float(limit):,.15g}" if sign in _BOUNDS else ""
+    return f"must be {kind}{beyond}"
 
 
 def near(name: str, known: Iterable[str]) -> str | None:

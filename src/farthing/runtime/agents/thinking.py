@@ -18,7 +18,7 @@ from msgspec import structs
 from farthing.errors import ConfigError
 from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt, TokenLogprob
 from farthing.money import usd_from_nano
-from farthing.runtime.agents.base import AgentParts, AgentSection, Positive, TopLogprobs
+from farthing.runtime.agents.base import AgentParts, AgentSection, TopLogprobs
 from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
@@ -26,6 +26,9 @@ from farthing.traces.base import Call
 from farthing.traces.thinking import ANSWERING, READ_AGAIN, THOUGHT
 from farthing.traces.trace_kind import cut_name
 
+MOST_TOKENS = 1_000_000
+"""Tokens of a thought, at most: more than any model thinks."""
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
 OPENS = "<think>\n"
 CLOSES = "\n</think>\n\nAnswer: "
 
@@ -33,7 +36,7 @@ CLOSES = "\n</think>\n\nAnswer: "
 class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
     """The section `[agents.thought]`."""
 
-    cuts: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=2)]
+    cuts: Annotated[tuple[Tokens, ...], msgspec.Meta(min_length=2)]
     """Tokens of thought up to each cut, in ascending order; the last is the full thought."""
     opens: str | None = None
     """What a thought begins with; empty where the model's own template writes it."""
