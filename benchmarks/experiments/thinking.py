@@ -22,7 +22,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from common import Experiment, Row, mean_and_error
+from common import Experiment, Row, draw, mean_and_error
+from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
 from farthing.methods.base import Dataset, Fitted, Learner, Progress
@@ -187,6 +188,25 @@ def show(rows: list[Row]) -> None:
     print("it pays at most .2:", np.mean([row["cost"] < 0.2 for row in picked]))
 
 
+def paint(figure: Figure, rows: list[Row]) -> None:
+    """Paint what a promise of agreement costs, and how right its answers are at that cost."""
+    panels = figure.subplots(1, 4)
+    agreed = [name for name in PROMISES if name != ACCURACY]
+    for row, source in enumerate(SOURCES):
+        cost, right = panels[2 * row : 2 * row + 2]
+        for name, label in METHODS.items():
+            paid = [np.mean(of(rows, source, promise, name, "cost")) for promise in agreed]
+            cost.plot([0.95, 0.90, 0.85], paid, marker="o", label=label)
+            accuracy = [np.mean(of(rows, source, promise, name, "accuracy")) for promise in agreed]
+            right.plot(paid, accuracy, marker="o", label=label)
+        known = of(rows, source, agreed[0], "hindsight", "accuracy")
+        right.axhline(float(np.mean(known)), color="grey", linestyle=":", label="full thought")
+        cost.set(title=source, xlabel="proved agreement", ylabel="share of the thought's cost")
+        right.set(title=source, xlabel="share of the thought's cost", ylabel="accuracy")
+    handles, labels = panels[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+
+
 def of(rows: list[Row], source: str, promise: str, method: str, key: str) -> list[float]:
     wanted = (source, promise, method)
     return [row[key] for row in rows if (row["source"], row["promise"], row["method"]) == wanted]
@@ -196,4 +216,6 @@ if __name__ == "__main__":
     if "--redraw" not in sys.argv:
         needed(*(PLACE / f"{name}.jsonl.gz" for name in SOURCES.values()))
     cases = [{"source": source, "seed": seed} for seed in range(DRAWS) for source in SOURCES]
-    show(Experiment("thinking", measure).rows(cases))
+    found = Experiment("thinking", measure).rows(cases)
+    show(found)
+    draw("thinking", lambda figure: paint(figure, found))
