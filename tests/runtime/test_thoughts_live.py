@@ -132,6 +132,23 @@ def test_a_thought_is_recorded_at_each_cut(
         assert calls[0].extra["mean_logprob"] == pytest.approx(-0.05 if right[0] else -0.6)
 
 
+def test_a_collection_of_thoughts_goes_on_where_it_was(
+    recorded: Mapping[str, Trace], endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert min(len(trace.calls) for trace in recorded.values()) < len(CUTS)
+    endpoint.requests.clear()
+    more = {"id": "q999", "question": "What is 999 + 999?", "gold": ["1998"]}
+    with Path("questions.jsonl").open("a") as file:
+        file.write("\n" + json.dumps(more))
+    assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "9") == 0
+    assert f"1 question recorded into traces.db, {QUESTIONS} were there" in capsys.readouterr().out
+    assert all("999 + 999" in body["messages"][0]["content"] for body in endpoint.requests)
+    job = Path("job.toml").read_text().replace("[40, 80, 120, 160, 200]", "[40, 80]")
+    Path("job.toml").write_text(job)
+    assert farthing("collect", "job.toml", "--store", "traces.db", "--max-cost", "9") == 2
+    assert "with other rounds" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["settled", "repeats", "uala"])
 def test_a_thought_is_stopped_where_a_replay_stops_it(
@@ -178,6 +195,9 @@ def test_one_cut_for_all_is_thought_up_to_without_answers_before(
     assert "q101" in recorded
     assert found["cost_nano"] < round(1e9 * sum(c.cost_usd or 0 for c in recorded["q101"].calls))
     assert found["provenance"] == "same"
+    assert farthing(*asked, "--max-cost", "0.0012") == 0
+    cut = json.loads(capsys.readouterr().out)["promise"]
+    assert "(the next call can cost $0.0014" in cut  # 140 tokens; the first cut would be $0.0006
     job = Path("job.toml").read_text()
     Path("job.toml").write_text(job.replace("[40, 80, 120, 160, 200]", "[40, 80, 130, 160, 200]"))
     assert farthing(*asked) == 0
@@ -276,11 +296,14 @@ def test_a_gateway_stops_the_thoughts_of_a_jobs_model(
     ("change", "said"),
     [
         (("cuts = [40, 80, 120, 160, 200]", "cuts = [80, 80]"), "must ascend"),
-        (("cuts = [40, 80, 120, 160, 200]", "cuts = [80]"), "cuts"),
+        (("cuts = [40, 80, 120, 160, 200]", "cuts = [80]"), "a list in brackets, at least 2 long"),
         (("cuts = [40, 80, 120, 160, 200]", "cuts = [80, 999999999]"), "1,000,000"),
         (("max_tokens = 20", 'closes = " "'), "is empty"),
         (("max_tokens = 20", 'mode = "x"'), "takes no `mode`"),
         (('task = "gsm8k"', 'task = "gsm8k"\nmode = "samples"'), "stands alone"),
+        (("[models.thinker]", '[models.thinker]\nreasoning_effort = "low"'), "cuts say how long"),
+        (('"thinker"\ncuts', '"thinker@low"\ncuts'), "the cuts say how long"),
+        (('task = "gsm8k"', 'task = "gsm8k"\nrounds = 3'), "is the number of cuts"),
         (("[models.thinker]", '[models.thinker]\ndialect = "openai"'), "does not go on from"),
         (("[prices]", '[agents.base]\nmodel = "thinker"\n[prices]'), "stands alone"),
     ],

@@ -247,14 +247,20 @@ def lacking(
 def unrecorded(
     questions: Sequence[Question], protocol: Protocol, stored: Iterable[Trace]
 ) -> list[Question]:
-    """Return the questions that have no trace yet."""
+    """Return the questions that have no trace yet.
+
+    Raises:
+        InputError: one has a trace of another kind. A thought may have ended before its last cut.
+    """
     ids = {question.id for question in questions}
     turns = sorted((number, agent.role) for number, agent in protocol.turns())
     for trace in stored:
         if trace.id not in ids:
             continue
         ids.remove(trace.id)
-        same = sorted((c.round, c.role) for c in trace.calls) == turns
+        made = sorted((call.round, call.role) for call in trace.calls)
+        ended = any(call.ended for call in trace.calls)
+        same = made == (turns[: len(made)] if ended else turns)
         if not same or trace.independent != protocol.independent:
             raise InputError(
                 f"the store has question '{trace.id}' with other rounds, roles or another mode "

@@ -34,7 +34,7 @@ from farthing.models.base import MAX_TOKENS, Model, Prompt
 from farthing.models.config import ModelsConfig, ModelSection, models_from
 from farthing.models.remote import RemoteSettings
 from farthing.models.scripted import ScriptedModel
-from farthing.models.thinking import EFFORTS, split_name
+from farthing.models.thinking import AS_IT_IS, EFFORTS, split_name
 from farthing.models.toml import convert, read_toml
 from farthing.runtime.agents.base import AgentParts, BaseAgent, Positive
 from farthing.runtime.agents.react import ReactSection
@@ -293,6 +293,9 @@ def read_job(file: Path) -> Job:
     folder = file.absolute().parent
     models = models_from(tables, str(file), folder)
     named = (*section.pool, *(agent.model for agent in section.agents.values()))
+    if "rounds" in tables and not section.agents.keys().isdisjoint(THOUGHT):
+        problem = "is the number of cuts under [agents.thought]; leave it out"
+        raise ConfigError(str(file), "rounds", problem)
     job = Job(str(file), _placed(section, folder), models.with_efforts(named))
     _check(job)
     return job
@@ -370,6 +373,9 @@ def _check_thought(job: Job) -> None:
         raise ConfigError(job.file, "agents.thought", problem)
     named = section.agents[THOUGHT[0]].model
     model = job.models.sections.get(named)
+    if model is not None and getattr(model.settings, "thinking", AS_IT_IS).tokens:
+        problem = f"is {named}, with an effort or a budget of its own; the cuts say how long"
+        raise ConfigError(job.file, "agents.thought.model", problem)
     if model is not None and getattr(model.settings, "continued", {}) is None:
         problem = (
             f"is {named}, whose endpoint does not go on from a message that has begun; stop it by "

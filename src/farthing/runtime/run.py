@@ -82,6 +82,8 @@ class QuestionRun:
     """Whether the budget ended it where the policy would have gone on."""
     budget_changed: bool = False
     """Whether the budget changed what was bought or returned, at any turn."""
+    _wanted: int = NOTHING
+    """The line that the policy would have bought from without a budget, at the latest turn."""
     _history: list[int] = field(default_factory=list)
     """The line of each step."""
     _single: int | None = None
@@ -98,8 +100,8 @@ class QuestionRun:
             if line == NOTHING or not await self._buy(line):
                 break
         if line == NOTHING and self.budget_ended and not self._as_calibrated:
-            what, least = self.plan.unit.removesuffix("s"), dollars(min(bounds.values()))
-            self._end("budget", f"the next {what} can cost {least}")
+            what, most = self.plan.unit.removesuffix("s"), dollars(bounds[self._wanted])
+            self._end("budget", f"the next {what} can cost {most}")
         await self._escalate()
         return self._answer()
 
@@ -156,6 +158,7 @@ class QuestionRun:
             self._score(state, decision, action)
         if state.budget is not None:
             _, unlimited = self._decided(replace(state, budget=None), uniform)
+            self._wanted = int(unlimited.line[0])
             self.budget_ended = bool(action.line[0] == NOTHING != unlimited.line[0])
             same = action.line[0] == unlimited.line[0] and (action.joins == unlimited.joins).all()
             self.budget_changed |= not same
