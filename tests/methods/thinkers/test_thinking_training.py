@@ -1,6 +1,7 @@
 """Who gets which advantage, what is asked at which cut, and that a wrong sign is noticed."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from farthing.methods.thinkers.base import Thinker, Thoughts
 from farthing.methods.thinkers.baselines import LengthPenalty, RightAlone
 from farthing.methods.thinkers.brpo import Brpo
 from farthing.methods.thinkers.budget_guidance import BudgetGuidance, RemainingLength, guided
+from farthing.methods.thinkers.cib import Cib
 from farthing.methods.thinkers.hbpo import SHARES, Hbpo
 from farthing.methods.thinkers.training import ENDS, SETTINGS, DrawnThoughts, ThinkingCourse, think
 from farthing.models.generation import Context
@@ -85,7 +87,7 @@ def test_a_thinker_sees_lengths_groups_modes_and_surprisal() -> None:
     assert set(found.right.flat) <= {0.0, 1.0}  # a guess is no tenth of a right answer
     assert update.length == pytest.approx(found.length.mean())
     # Before the first update the prior is the network itself.
-    assert (found.surprisal > 0).all()
+    assert (found.surprisal() > 0).all()
 
 
 def test_surprisal_is_the_sum_over_the_thoughts_tokens() -> None:
@@ -95,6 +97,22 @@ def test_surprisal_is_the_sum_over_the_thoughts_tokens() -> None:
     drawn = think(net, prompts, CAP, np.random.default_rng(0))
     found = training.surprisal(trainer, DrawnThoughts([], prompts, drawn))
     assert found == pytest.approx([-sum(one.logprobs) for one in drawn], rel=1e-4)
+
+
+@pytest.mark.parametrize(("thinker", "passes"), [(RightAlone(), 0), (Cib(), 1)])
+def test_the_prior_is_asked_by_those_that_read_it(
+    monkeypatch: pytest.MonkeyPatch, thinker: Thinker, passes: int
+) -> None:
+    asked: list[int] = []
+
+    def watched(_trainer: MaskedTrainer, drawn: DrawnThoughts) -> Any:
+        asked.append(len(drawn.thoughts))
+        return np.ones(len(drawn.thoughts))
+
+    monkeypatch.setattr(training, "surprisal", watched)
+    course = ThinkingCourse(updates=1, prompts=2, rollouts=4, cap=CAP)
+    training.train(tiny(), thinker, course, seed=3)
+    assert asked == [8] * passes
 
 
 @pytest.mark.parametrize("budget", [0, 3, 9])
@@ -175,7 +193,7 @@ def settled(thinker: Thinker, *, sign: float = 1.0, updates: int = 150) -> list[
         cuts = (np.array(thinker.cuts) * CAP).astype(int)
         stops = np.minimum(length[:, None], cuts)
         right = (stops >= ENOUGH[group][:, None]).astype(float)
-        some = Thoughts(length, CAP, right, group, told, length.astype(float))
+        some = Thoughts(length, CAP, right, group, told, partial(np.ones, len(length)))
         advantage = thinker.advantage(some)
         ends = np.searchsorted(cuts, length)
         worth = torch.tensor(advantage[np.arange(len(length)), ends])
@@ -209,7 +227,7 @@ def test_hbpo_takes_the_best_length_for_each_budget() -> None:
 def _hbpo_worth(length: int, enough: int, budget: float) -> float:
     some = Thoughts(
         *(np.array([length]), CAP, np.array([[float(length >= enough)]])),
-        *(np.zeros(1, int), np.zeros(1, int), np.ones(1)),
+        *(np.zeros(1, int), np.zeros(1, int), lambda: np.ones(1)),
     )
     return float(Hbpo().reward(some, np.array([budget]))[0])
 

@@ -9,6 +9,7 @@ n thoughts, S cuts. A thought that ends before a cut is asked at its
 end.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,8 +35,9 @@ class Thoughts:
     """[n] the question's number; thoughts on one question are compared with each other."""
     told: IntArray
     """[n] which of the thinker's `modes` the prompt had."""
-    surprisal: FloatArray
-    """[n] -log Q of the whole thought under a frozen prior Q, in nats."""
+    surprisal: Callable[[], FloatArray]
+    """Returns -log Q of each whole thought under a frozen prior Q, [n], in nats. It takes a pass of
+    the prior, so only those ask that read it."""
 
     @property
     def final(self) -> FloatArray:

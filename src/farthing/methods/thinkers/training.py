@@ -10,6 +10,7 @@ advantages given.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -187,7 +188,7 @@ def judged(
     right = (generator.random((len(lengths), 1)) < chance).astype(np.float64)
     group = np.repeat(np.arange(course.prompts), course.rollouts)
     told = np.tile(np.arange(course.rollouts) % len(thinker.modes), course.prompts)
-    return Thoughts(lengths, course.cap, right, group, told, surprisal(trainer, drawn))
+    return Thoughts(lengths, course.cap, right, group, told, partial(surprisal, trainer, drawn))
 
 
 @torch.no_grad()
