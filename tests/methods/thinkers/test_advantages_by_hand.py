@@ -269,19 +269,24 @@ def test_thinkdial_has_no_price_where_no_thought_was_told_to_be_high() -> None:
 def test_adactrl_is_taught_short_thoughts_of_easy_questions_and_any_of_hard_ones() -> None:
     """A question that is right in 6 of 8, one in 5 of 8, and one in none."""
     right = [[1, 1, 0, 1, 1, 0, 1, 1], [0, 1, 1, 0, 1, 1, 0, 1], [0] * 8]
-    length = [[9, 8, 1, 5, 6, 1, 5, 7], [1, 9, 8, 1, 2, 3, 1, 4], [1] * 8]
+    length = [[9, 8, 1, 4, 6, 1, 5, 4], [1, 9, 8, 1, 2, 3, 1, 4], [1] * 8]
     own = replace(
         thoughts(0),
         right=np.array(right, float).reshape(-1, 1),
         length=np.array(length).ravel(),
         group=np.repeat([0, 1, 2], 8),
     )
-    assert list(AdaCtrl().lessons(own)) == [Lesson(3, begins=(EASY,)), Lesson(9, begins=(HARD,))]
+    easy = [Lesson(row, begins=(EASY,)) for row in (3, 4, 6, 7)]  # 6 is the mean of those right
+    hard = [Lesson(row, begins=(HARD,)) for row in (9, 10, 12, 13, 15)]
+    assert list(AdaCtrl().lessons(own)) == easy + hard
 
 
-def test_thinkdial_is_taught_as_many_right_thoughts_in_each_mode() -> None:
+def test_thinkdial_is_taught_right_thoughts_as_often_in_each_mode() -> None:
     """Right at a quarter, a half and the end: one, two and three of four thoughts."""
     right = np.array([[0, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]], float)
     own = replace(thoughts(0, 1, 4), right=right)
     found = [(one.thought, one.part, one.told) for one in ThinkDial().lessons(own)]
-    assert found == [(2, 0, "low:"), (1, 1, "medium:"), (0, 2, "high:")]
+    cut = [(2, 0, "low:")] * 3 + [(row, 1, "medium:") for row in (1, 2, 1)]
+    assert found == cut + [(row, 2, "high:") for row in (0, 1, 3)]
+    none = replace(own, right=np.array([[0, 0, 1]] * 4, float))
+    assert [one.told for one in ThinkDial().lessons(none)] == ["high:"] * 4

@@ -92,12 +92,12 @@ def test_a_thinker_sees_lengths_groups_modes_and_surprisal() -> None:
             seen.append(thoughts)
             return super().advantage(thoughts)
 
-    course = ThinkingCourse(updates=1, prompts=2, rollouts=4, cap=CAP)
-    [update] = training.train(net, Watching(), course, seed=3)
-    [found] = seen
+    course = ThinkingCourse(updates=2, prompts=2, rollouts=4, cap=CAP)
+    update, _ = training.train(net, Watching(), course, seed=3)
+    found, later = seen
     assert found.group.tolist() == [0] * 4 + [1] * 4
     assert found.told.tolist() == [0, 1, 2, 3] * 2
-    assert found.progress == 0
+    assert (found.progress, later.progress) == (0, 1 / 2)
     assert (found.length <= CAP).all()
     assert found.right.shape == (8, 1)
     assert set(found.right.flat) <= {0.0, 1.0}  # a guess is no tenth of a right answer

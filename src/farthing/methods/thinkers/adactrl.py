@@ -13,8 +13,8 @@ may be short on. It has to know the tags: before that it is fine-tuned on though
 Source: AdaCtrl (arXiv 2505.18822), and `ray_trainer.py`, `naive.py`, `qwen-7b.sh` of the authors'
 code (JoeYing1019/AdaCtrl): L, 5/8 and the weights are from there. For the fine-tuning they take
 answers of a model that does not reason for easy questions, and of one that does for hard ones. Here
-it is what the network itself thinks of them: the shortest that is right of an easy one, any that is
-right of a hard one.
+it is what the network itself thinks of them and is right: of an easy one no longer than the mean of
+these, of a hard one all.
 """
 
 from collections.abc import Iterator
@@ -66,14 +66,14 @@ class AdaCtrl:
         return 2 * right - 1 + 0.5 * said + 0.5 * briefly
 
     def lessons(self, own: Thoughts, /) -> Iterator[Lesson]:
-        """Yield one for each question that has a right thought; it begins with its tag."""
-        easy = _easy(own)
-        for question in np.unique(own.group):
-            rows = np.flatnonzero((own.group == question) & (own.final == 1))
-            if len(rows) and easy[rows[0]]:
-                yield Lesson(int(rows[own.length[rows].argmin()]), begins=(self.easy,))
-            elif len(rows):
-                yield Lesson(int(rows[0]), begins=(self.hard,))
+        """Yield right thoughts behind their question's tag; of an easy one the shorter ones."""
+        easy, rows = _easy(own), np.flatnonzero(own.final)
+        usual = mean_of(own.length[rows].astype(np.float64), own.group[rows])
+        for row, most in zip(rows.tolist(), usual, strict=True):
+            if not easy[row]:
+                yield Lesson(row, begins=(self.hard,))
+            elif own.length[row] <= most:
+                yield Lesson(row, begins=(self.easy,))
 
 
 def _easy(thoughts: Thoughts) -> BoolArray:

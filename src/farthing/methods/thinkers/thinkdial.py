@@ -2,8 +2,8 @@
 
 The prompt names a mode: high thinks as it likes, medium takes half of that, low a quarter. A
 network is fine-tuned on its own thoughts, whole and cut to 1/2 and 1/4, with the answer made again;
-what is right is kept, as often for each mode. Then, with n the length, m the mean length of the
-same question's thoughts in mode high, and s the mode's share 1, 1/2 or 1/4,
+what is right is kept, and shown as often for each mode. Then, with n the length, m the mean length
+of the same question's thoughts in mode high, and s the mode's share 1, 1/2 or 1/4,
 
     first phase     right
     second phase    right - price max(0, n / m - s)
@@ -59,11 +59,11 @@ class ThinkDial:
         return worth
 
     def lessons(self, own: Thoughts, /) -> Iterator[Lesson]:
-        """Yield right thoughts, whole and cut; as many for each mode as there are for the least."""
+        """Yield right thoughts, whole and cut; where a mode has fewer, they come again."""
         right = [np.flatnonzero(own.right[:, part] == 1) for part in range(len(SHARES))]
-        least = min(map(len, right))
+        most = max(map(len, right))
         for part, mode in enumerate(self.modes):
-            for row in right[part][:least]:
+            for row in np.resize(right[part], most if len(right[part]) else 0):
                 yield Lesson(int(row), part, told=mode)
 
 
