@@ -37,6 +37,7 @@ from farthing.tasks.arithmetic import ChainProblem, draw_of
 
 METHODS = (
     *("right-alone", "length-penalty", "hbpo", "brpo", "budget-guidance", "elastic", "e1", "cib"),
+    *("adactrl", "thinkdial"),
 )
 ASKED = 240
 """Fresh questions; the same for all."""
