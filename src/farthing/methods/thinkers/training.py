@@ -2,7 +2,7 @@
 
     draw questions -> thoughts -> an answer at each cut -> advantages -> update
 
-Where a thinker has it so, the network is fine-tuned on thoughts of its own before the first one.
+Where a thinker has it so, the network is fine-tuned on thoughts of its own before the first update.
 
 The answer is one token; it is drawn, as the thought is. (Its probability in place of a draw would
 give every guess a tenth of a right answer, and advantages that are divided by their deviation make
@@ -37,7 +37,7 @@ DIGITS = [NUMBERS[digit] for digit in "0123456789"]
 TOGETHER = 256
 """Thoughts that are drawn, or asked, in one batch."""
 TUNING = TrainingCourse(steps=128, muon=0.01, adam=0.002, warm=8)
-"""How it is fine-tuned on its own thoughts: half as long, and it does not know what it is told."""
+"""How it is fine-tuned; after half as many steps it does not have the tags yet."""
 SETTINGS = Settings(advantage="given", kl=0.02, entropy=0.0)
 """How the embedded network learns."""
 
@@ -54,8 +54,9 @@ class ThinkingCourse:
     cap: int = 128
     """L: most tokens of a thought."""
     taught: int = 256
-    """Questions that it thinks about, as often, for its fine-tuning, where there is one."""
+    """Questions it thinks about, as often each, to be fine-tuned, where a thinker has it so."""
     tuning: TrainingCourse = TUNING
+    """How long that takes."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def train(
 def teach(
     network: Any, thinker: Taught, course: ThinkingCourse, generator: np.random.Generator
 ) -> None:
-    """Fine-tune a network in place on what a thinker selects of its thoughts; on none of none."""
+    """Fine-tune a network in place on those of its thoughts that a thinker selects, if any."""
     problems, _ = _asked(course.taught, UNTOLD_ALONE, course, generator)
     prompts = [encode(one.text) for one in problems]
     network.eval()
