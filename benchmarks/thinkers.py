@@ -4,7 +4,8 @@
 
 An embedded network is taught to overthink (once; `--overthinker` keeps it). Each thinker trains it
 with each seed, and is asked fresh questions at many caps, in each of its modes. What is in
-the file is not run again. Untrained and the oracle stand beside.
+the file is not run again. Untrained and the oracle stand beside. `--before` trains nothing, and
+prints what e1 and HBPO say of the untrained network's thoughts.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,11 @@ import numpy as np
 import torch
 
 from farthing import plugins
-from farthing.lm.overthinking import RECIPES, overthinker
+from farthing.lm.overthinking import RECIPES, overthinker, shortest
 from farthing.lm.symbols import FIRST, encode, tokenizer
-from farthing.methods.thinkers.base import UNTOLD
+from farthing.methods.thinkers.base import UNTOLD, Thoughts, compared, mean_of
 from farthing.methods.thinkers.budget_guidance import BudgetGuidance
+from farthing.methods.thinkers.e1 import EFFORTS
 from farthing.methods.thinkers.evaluation import (
     Point,
     area,
@@ -31,12 +34,22 @@ from farthing.methods.thinkers.evaluation import (
     points_of,
     tokens_at,
 )
-from farthing.methods.thinkers.training import ThinkingCourse, ThinkingUpdate, think, train
+from farthing.methods.thinkers.hbpo import SHARES, Hbpo
+from farthing.methods.thinkers.training import (
+    DrawnThoughts,
+    ThinkingCourse,
+    ThinkingUpdate,
+    length,
+    right_at,
+    think,
+    train,
+)
 from farthing.models.weights import load
 from farthing.tasks.arithmetic import ChainProblem, draw_of
 
 METHODS = (
     *("right-alone", "length-penalty", "hbpo", "brpo", "budget-guidance", "elastic", "e1", "cib"),
+    *("adactrl", "thinkdial"),
 )
 ASKED = 240
 """Fresh questions; the same for all."""
@@ -156,6 +169,37 @@ def table(records: Sequence[dict[str, Any]]) -> None:
         )
 
 
+def before(network: Any, course: ThinkingCourse) -> None:
+    """Print what e1 and HBPO say of thoughts of the untrained network."""
+    rng = np.random.default_rng(TEST_SEED)
+    source = draw_of("train", RECIPES, rng)
+    problems = [one for one in [next(source) for _ in range(256)] for _ in range(course.rollouts)]
+    prompts = [encode(one.text) for one in problems]
+    drawn = DrawnThoughts(problems, prompts, think(network, prompts, course.cap, rng))
+    lengths = np.array([length(one, course.cap) for one in drawn.thoughts])
+    right = right_at(network, drawn, lengths[:, None], rng)
+    group, at = np.divmod(np.arange(len(problems)), course.rollouts)
+    usual, least = mean_of(lengths * 1.0, group), np.array([shortest(one) for one in problems])
+    for mode, effort in enumerate(EFFORTS):
+        told = at % len(EFFORTS) == mode
+        paid = (right[:, 0] * (lengths <= effort * usual))[told]
+        mean = mean_of(paid, group[told])
+        print(
+            f"e1, effort {effort}: paid {paid.mean():.3f}, comparisons that differ"
+            f" {((mean > 0) & (mean < 1)).mean():.3f}, effort below the shortest sufficient thought"
+            f" {(effort * usual < least)[told].mean():.3f}"
+        )
+    told, none = at % len(SHARES), np.zeros(len(problems), np.int64)
+    some = Thoughts(lengths, course.cap, right, group, told, none, partial(np.zeros, len(none)))
+    within = compared(Hbpo().reward(some, np.array(SHARES)[told] * course.cap), group)[:, 0]
+    between = Hbpo().advantage(some)[:, 0] - within
+    lowered = (within + between < 0)[right[:, 0] == 1]
+    print(
+        f"hbpo: within {within.std():.2f} (deviation), between {between.mean():.2f} (mean),"
+        f" {between.max():.2f} (most), right thoughts below zero {lowered.mean():.2f}"
+    )
+
+
 def main() -> None:
     """Run what is not there yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,10 +209,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--before", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    before = args.out.read_text().splitlines() if args.out.exists() else []
-    records = [json.loads(line) for line in before]
+    if args.before:
+        before(kept(args.overthinker), ThinkingCourse())
+        return
+    lines = args.out.read_text().splitlines() if args.out.exists() else []
+    records = [json.loads(line) for line in lines]
     for one in runs(args, {(r["method"], r["seed"]) for r in records}):
         records.append(one)
         with args.out.open("a") as file:

@@ -9,28 +9,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.methods.thinkers.base import Thoughts, mean_of
+from farthing.methods.thinkers.adactrl import AdaCtrl
+from farthing.methods.thinkers.base import Lesson, Thoughts, mean_of
 from farthing.methods.thinkers.baselines import LengthPenalty, RightAlone
 from farthing.methods.thinkers.brpo import Brpo
 from farthing.methods.thinkers.cib import Cib
 from farthing.methods.thinkers.e1 import E1, EFFORTS
 from farthing.methods.thinkers.elastic import Elastic
 from farthing.methods.thinkers.hbpo import SHARES, Hbpo
+from farthing.methods.thinkers.thinkdial import ThinkDial
 from farthing.traces.arrays import FloatArray
 
 CAP = 64
+EASY, HARD = AdaCtrl().easy, AdaCtrl().hard
 
 
-def thoughts(seed: int, questions: int = 3, each: int = 8, cuts: int = 5) -> Thoughts:
+def unread() -> FloatArray:
+    """Stand for the surprisal of thoughts whose thinker has no use for it."""
+    raise AssertionError("the prior was asked")
+
+
+def thoughts(
+    seed: int, questions: int = 3, each: int = 8, cuts: int = 5, progress: float = 0.0
+) -> Thoughts:
     rng = np.random.default_rng(seed)
     n = questions * each
+    nats = rng.random(n) * 30
     return Thoughts(
         length=rng.integers(1, CAP + 1, size=n),
         cap=CAP,
         right=rng.integers(0, 2, size=(n, cuts)).astype(float),
         group=np.repeat(rng.permutation(questions), each),
         told=np.tile(np.arange(each) % len(SHARES), questions),
-        surprisal=rng.random(n) * 30,
+        begins=rng.choice([EASY, HARD, 40], size=n),
+        surprisal=lambda: nats,
+        progress=progress,
     )
 
 
@@ -78,7 +91,8 @@ def test_brpo_pays_the_part_of_a_thought_that_finds_the_answer() -> None:
         np.array([early, late]),
         np.zeros(2, int),
         np.zeros(2, int),
-        np.ones(2),
+        np.zeros(2, int),
+        unread,
     )
     found = Brpo().advantage(some)
     assert found[0, 0] == pytest.approx((3 / 4 - 1 / 4) / 2)
@@ -123,7 +137,9 @@ def test_hbpo_is_best_kept_at_the_budget_or_a_little_below(told: int) -> None:
     """No right thought is worth more than one that takes its budget; a long one is worth less."""
     lengths = np.arange(1, CAP + 1)
     n = len(lengths)
-    some = Thoughts(lengths, CAP, np.ones((n, 1)), np.zeros(n, int), np.full(n, told), np.ones(n))
+    some = Thoughts(
+        lengths, CAP, np.ones((n, 1)), np.zeros(n, int), np.full(n, told), np.zeros(n, int), unread
+    )
     worth = Hbpo().reward(some, np.full(n, SHARES[told] * CAP))
     at = int(SHARES[told] * CAP) - 1
     assert worth[at] == pytest.approx(worth.max())
@@ -132,7 +148,13 @@ def test_hbpo_is_best_kept_at_the_budget_or_a_little_below(told: int) -> None:
         not Hbpo()
         .reward(
             Thoughts(
-                lengths, CAP, np.zeros((n, 1)), np.zeros(n, int), np.full(n, told), np.ones(n)
+                lengths,
+                CAP,
+                np.zeros((n, 1)),
+                np.zeros(n, int),
+                np.full(n, told),
+                np.zeros(n, int),
+                unread,
             ),
             np.full(n, SHARES[told] * CAP),
         )
@@ -171,7 +193,7 @@ def test_elastic_and_cib_compare_what_their_rewards_say(seed: int) -> None:
     group = [(int(g),) for g in some.group]
     right = [float(one) for one in some.final]
     assert Elastic().advantage(some)[:, 0] == pytest.approx(by_group(right, group), abs=1e-9)
-    dear = [r - 0.02 * float(nats) for r, nats in zip(right, some.surprisal, strict=True)]
+    dear = [r - 0.02 * float(nats) for r, nats in zip(right, some.surprisal(), strict=True)]
     assert Cib().advantage(some)[:, 0] == pytest.approx(by_group(dear, group), abs=1e-9)
 
 
@@ -186,3 +208,85 @@ def test_e1_counts_right_answers_that_keep_their_effort(seed: int) -> None:
         reward.append(float(some.final[i]) if kept else 0.0)
     cells = [(int(g), int(t)) for g, t in zip(some.group, some.told, strict=True)]
     assert E1().advantage(some)[:, 0] == pytest.approx(by_group(reward, cells), abs=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**20))
+def test_adactrl_is_its_sums(seed: int) -> None:
+    some = thoughts(seed)
+    reward = []
+    for i, begin in enumerate(some.begins):
+        same = [k for k in range(len(some.group)) if some.group[k] == some.group[i]]
+        easy = sum(float(some.final[k]) for k in same) / len(same) > 5 / 8
+        right, longest = bool(some.final[i]), max(int(some.length[k]) for k in same)
+        worth = 1.0 if right else -1.0
+        if begin == (EASY if easy else HARD):
+            worth += 0.5
+        elif begin not in {EASY, HARD}:
+            worth -= 0.5
+        if right and begin == EASY:
+            worth += 0.5 * (1 - (1 - cos(pi * int(some.length[i]) / longest)) / 2)
+        reward.append(worth)
+    assert AdaCtrl().reward(some) == pytest.approx(reward, abs=1e-9)
+    group = [(int(g),) for g in some.group]
+    assert AdaCtrl().advantage(some)[:, 0] == pytest.approx(by_group(reward, group), abs=1e-9)
+
+
+def test_adactrl_ranks_what_could_be_thought_of_an_easy_question() -> None:
+    """All but one of a question's thoughts are right; every tag, as long as the longest or half."""
+    begins = np.array([EASY, EASY, HARD, HARD, 40, EASY])
+    length = np.array([8, 16, 8, 16, 8, 16])
+    right = np.array([[1.0]] * 5 + [[0.0]])
+    some = replace(thoughts(0, 1, 6), begins=begins, length=length, right=right)
+    assert AdaCtrl().reward(some) == pytest.approx([1.75, 1.5, 1.0, 1.0, 0.5, -0.5])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**20), st.booleans())
+def test_thinkdial_is_its_sums(seed: int, second: bool) -> None:
+    some = thoughts(seed, each=9, progress=0.5 if second else 0.49)
+    some = replace(some, told=np.tile(np.arange(9) % 3, 3))
+    reward = []
+    for i, told in enumerate(some.told):
+        high = [
+            int(some.length[k])
+            for k in range(len(some.told))
+            if some.group[k] == some.group[i] and some.told[k] == 2
+        ]
+        share = int(some.length[i]) / (sum(high) / len(high)) - (0.25, 0.5, 1.0)[told]
+        price = 0.5 * max(0.0, share) if second and told < 2 else 0.0
+        reward.append(float(some.final[i]) - price)
+    assert ThinkDial().reward(some) == pytest.approx(reward, abs=1e-9)
+    cells = [(int(g), int(t)) for g, t in zip(some.group, some.told, strict=True)]
+    assert ThinkDial().advantage(some)[:, 0] == pytest.approx(by_group(reward, cells), abs=1e-9)
+
+
+def test_thinkdial_has_no_price_where_no_thought_was_told_to_be_high() -> None:
+    some = replace(thoughts(1, progress=1.0), told=np.tile([0, 1], 12))
+    assert (ThinkDial().reward(some) == some.final).all()
+
+
+def test_adactrl_is_taught_short_thoughts_of_easy_questions_and_any_of_hard_ones() -> None:
+    """A question that is right in 6 of 8, one in 5 of 8, and one in none."""
+    right = [[1, 1, 0, 1, 1, 0, 1, 1], [0, 1, 1, 0, 1, 1, 0, 1], [0] * 8]
+    length = [[9, 8, 1, 4, 6, 1, 5, 4], [1, 9, 8, 1, 2, 3, 1, 4], [1] * 8]
+    own = replace(
+        thoughts(0),
+        right=np.array(right, float).reshape(-1, 1),
+        length=np.array(length).ravel(),
+        group=np.repeat([0, 1, 2], 8),
+    )
+    easy = [Lesson(row, begins=(EASY,)) for row in (3, 4, 6, 7)]  # 6 is the mean of those right
+    hard = [Lesson(row, begins=(HARD,)) for row in (9, 10, 12, 13, 15)]
+    assert list(AdaCtrl().lessons(own)) == easy + hard
+
+
+def test_thinkdial_is_taught_right_thoughts_as_often_in_each_mode() -> None:
+    """Right at a quarter, a half and the end: one, two and three of four thoughts."""
+    right = np.array([[0, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]], float)
+    own = replace(thoughts(0, 1, 4), right=right)
+    found = [(one.thought, one.part, one.told) for one in ThinkDial().lessons(own)]
+    cut = [(2, 0, "low:")] * 3 + [(row, 1, "medium:") for row in (1, 2, 1)]
+    assert found == cut + [(row, 2, "high:") for row in (0, 1, 3)]
+    none = replace(own, right=np.array([[0, 0, 1]] * 4, float))
+    assert [one.told for one in ThinkDial().lessons(none)] == ["high:"] * 4

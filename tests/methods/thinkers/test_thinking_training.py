@@ -1,6 +1,9 @@
 """Who gets which advantage, what is asked at which cut, and that a wrong sign is noticed."""
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,23 +11,37 @@ import pytest
 import torch
 from scipy.stats import gamma
 
+from farthing.lm import supervised
 from farthing.lm.masked_ppo import Learners, MaskedTrainer
 from farthing.lm.networks import Size, network
 from farthing.lm.overthinking import RECIPES
-from farthing.lm.symbols import NUMBERS, SYMBOLS, encode
+from farthing.lm.supervised import Example
+from farthing.lm.symbols import END, NUMBERS, SYMBOLS, decode, encode
 from farthing.methods.thinkers import training
-from farthing.methods.thinkers.base import Thinker, Thoughts
+from farthing.methods.thinkers.adactrl import AdaCtrl
+from farthing.methods.thinkers.base import Lesson, Thinker, Thoughts
 from farthing.methods.thinkers.baselines import LengthPenalty, RightAlone
 from farthing.methods.thinkers.brpo import Brpo
 from farthing.methods.thinkers.budget_guidance import BudgetGuidance, RemainingLength, guided
+from farthing.methods.thinkers.cib import Cib
 from farthing.methods.thinkers.hbpo import SHARES, Hbpo
-from farthing.methods.thinkers.training import ENDS, SETTINGS, DrawnThoughts, ThinkingCourse, think
+from farthing.methods.thinkers.thinkdial import ThinkDial
+from farthing.methods.thinkers.training import (
+    ENDS,
+    SETTINGS,
+    TUNING,
+    DrawnThoughts,
+    ThinkingCourse,
+    think,
+)
 from farthing.models.generation import Context
 from farthing.models.generation_rows import Generated
-from farthing.tasks.arithmetic import draw_of
+from farthing.tasks.arithmetic import draw_of, solve
+from farthing.traces.arrays import IntArray
 
 torch.set_num_threads(1)
 CAP = 16
+RNG = np.random.default_rng(0)
 
 
 def tiny(seed: int = 1) -> Any:
@@ -75,17 +92,18 @@ def test_a_thinker_sees_lengths_groups_modes_and_surprisal() -> None:
             seen.append(thoughts)
             return super().advantage(thoughts)
 
-    course = ThinkingCourse(updates=1, prompts=2, rollouts=4, cap=CAP)
-    [update] = training.train(net, Watching(), course, seed=3)
-    [found] = seen
+    course = ThinkingCourse(updates=2, prompts=2, rollouts=4, cap=CAP)
+    update, _ = training.train(net, Watching(), course, seed=3)
+    found, later = seen
     assert found.group.tolist() == [0] * 4 + [1] * 4
     assert found.told.tolist() == [0, 1, 2, 3] * 2
+    assert (found.progress, later.progress) == (0, 1 / 2)
     assert (found.length <= CAP).all()
     assert found.right.shape == (8, 1)
     assert set(found.right.flat) <= {0.0, 1.0}  # a guess is no tenth of a right answer
     assert update.length == pytest.approx(found.length.mean())
     # Before the first update the prior is the network itself.
-    assert (found.surprisal > 0).all()
+    assert (found.surprisal() > 0).all()
 
 
 def test_surprisal_is_the_sum_over_the_thoughts_tokens() -> None:
@@ -95,6 +113,80 @@ def test_surprisal_is_the_sum_over_the_thoughts_tokens() -> None:
     drawn = think(net, prompts, CAP, np.random.default_rng(0))
     found = training.surprisal(trainer, DrawnThoughts([], prompts, drawn))
     assert found == pytest.approx([-sum(one.logprobs) for one in drawn], rel=1e-4)
+
+
+@dataclass(frozen=True)
+class Halves(Hbpo):
+    """Has its network taught the first half of one of its thoughts, so many times."""
+
+    times: int = 1
+    parts: tuple[float, ...] = (0.5, 1.0)
+    seen: list[Thoughts] = field(default_factory=list)
+
+    def lessons(self, own: Thoughts, /) -> list[Lesson]:
+        self.seen.append(own)
+        return [Lesson(5, 0, told="low:", begins=(NUMBERS["high:"],))] * self.times
+
+
+def test_a_network_is_taught_its_own_thoughts_as_a_thinker_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cut, with the right answer after it, told and tagged as the lesson says."""
+    asked: list[tuple[Sequence[Sequence[int]], list[Generated]]] = []
+    taught: list[Example] = []
+
+    def watched(net: Any, prompts: Any, cap: int, rng: np.random.Generator) -> list[Generated]:
+        asked.append((prompts, think(net, prompts, cap, rng)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(training, "think", watched)
+    monkeypatch.setattr(supervised, "train", lambda _, draw, *args, **kw: taught.append(draw(RNG)))
+    course = ThinkingCourse(updates=0, taught=2, rollouts=4, cap=CAP)
+    halves = Halves()
+    training.train(tiny(), halves, course, seed=3)
+    [(prompts, thoughts)], [own], [one] = asked, halves.seen, taught
+    assert own.right.shape == (8, 2)
+    assert own.group.tolist() == [0] * 4 + [1] * 4
+    assert own.begins.tolist() == [some.ids[0] for some in thoughts]
+    assert own.surprisal() == pytest.approx([-sum(some.logprobs) for some in thoughts])
+    half = thoughts[5].ids[: (int(own.length[5]) + 1) // 2]
+    answer = encode(f"<answer>{solve(decode(prompts[5]))}</answer>{END}")
+    assert one.prompt == [NUMBERS["low:"], *prompts[5]]
+    assert one.answer == [NUMBERS["high:"], *half, *answer]
+
+
+def test_a_network_with_nothing_to_be_taught_stays_as_it_is() -> None:
+    net = tiny()
+    before = deepcopy(net.state_dict())
+    training.train(net, Halves(times=0), ThinkingCourse(updates=0, taught=2, cap=CAP), seed=3)
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+@pytest.mark.slow
+def test_what_is_taught_is_learned() -> None:
+    """After its lessons the network begins its thoughts with the tag."""
+    net = tiny()
+    tuning = replace(TUNING, steps=64, adam=0.01, muon=0.02)
+    course = ThinkingCourse(updates=0, taught=2, rollouts=4, cap=CAP, tuning=tuning)
+    training.train(net, Halves(), course, seed=3)
+    tagged = think(net, [[NUMBERS["low:"], *encode("b=a+5;a=4;b?")]] * 8, CAP, RNG)
+    assert sum(one.ids[0] == NUMBERS["high:"] for one in tagged) >= 7
+
+
+@pytest.mark.parametrize(("thinker", "passes"), [(RightAlone(), 0), (Cib(), 1)])
+def test_the_prior_is_asked_by_those_that_read_it(
+    monkeypatch: pytest.MonkeyPatch, thinker: Thinker, passes: int
+) -> None:
+    asked: list[int] = []
+
+    def watched(_trainer: MaskedTrainer, drawn: DrawnThoughts) -> Any:
+        asked.append(len(drawn.thoughts))
+        return np.ones(len(drawn.thoughts))
+
+    monkeypatch.setattr(training, "surprisal", watched)
+    course = ThinkingCourse(updates=1, prompts=2, rollouts=4, cap=CAP)
+    training.train(tiny(), thinker, course, seed=3)
+    assert asked == [8] * passes
 
 
 @pytest.mark.parametrize("budget", [0, 3, 9])
@@ -161,21 +253,38 @@ ENOUGH = np.array([4, 12])
 """From so many tokens on each is answered right."""
 
 
-def settled(thinker: Thinker, *, sign: float = 1.0, updates: int = 150) -> list[list[int]]:
-    """Teach two questions' choice of a length, and return what each chooses in each mode."""
+def settled(thinker: Thinker, *, sign: float = 1.0) -> list[list[int]]:
+    """Return what length each of two questions chooses in each mode."""
+    chosen: list[list[int]] = LENGTHS[chosen_by(thinker, ENOUGH, sign=sign)].tolist()
+    return chosen
+
+
+def chosen_by(
+    thinker: Thinker,
+    enough: IntArray,
+    tags: Sequence[int] = (0,),
+    *,
+    sign: float = 1.0,
+    updates: int = 150,
+) -> IntArray:
+    """Teach two questions' choice of a tag and a length; return each one's in each mode."""
     rng = np.random.default_rng(0)
     modes = len(thinker.modes)
-    logits = torch.zeros(2, modes, len(LENGTHS), dtype=torch.float64, requires_grad=True)
+    logits = torch.zeros(
+        2, modes, len(tags) * len(LENGTHS), dtype=torch.float64, requires_grad=True
+    )
     optimizer = torch.optim.Adam([logits], lr=0.15)
     group, told = np.repeat([0, 1], 16), np.tile(np.arange(16) % modes, 2)
-    for _ in range(updates):
+    for at in range(updates):
         odds = logits[group, told].softmax(dim=1)
-        taken = np.array([rng.choice(len(LENGTHS), p=p) for p in odds.detach().numpy()])
-        length = LENGTHS[taken]
+        taken = np.array([rng.choice(len(p), p=p) for p in odds.detach().numpy()])
+        length, begins = LENGTHS[taken % len(LENGTHS)], np.array(tags)[taken // len(LENGTHS)]
         cuts = (np.array(thinker.cuts) * CAP).astype(int)
         stops = np.minimum(length[:, None], cuts)
-        right = (stops >= ENOUGH[group][:, None]).astype(float)
-        some = Thoughts(length, CAP, right, group, told, length.astype(float))
+        right = (stops >= enough[group][:, None]).astype(float)
+        some = Thoughts(
+            length, CAP, right, group, told, begins, partial(np.ones, len(length)), at / updates
+        )
         advantage = thinker.advantage(some)
         ends = np.searchsorted(cuts, length)
         worth = torch.tensor(advantage[np.arange(len(length)), ends])
@@ -184,8 +293,8 @@ def settled(thinker: Thinker, *, sign: float = 1.0, updates: int = 150) -> list[
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    chosen: list[list[int]] = LENGTHS[logits.argmax(dim=2).numpy()].tolist()
-    return chosen
+    found: IntArray = logits.argmax(dim=2).numpy()
+    return found
 
 
 def test_a_price_on_tokens_finds_each_questions_shortest_thought() -> None:
@@ -207,15 +316,13 @@ def test_hbpo_takes_the_best_length_for_each_budget() -> None:
 
 
 def _hbpo_worth(length: int, enough: int, budget: float) -> float:
-    some = Thoughts(
-        *(np.array([length]), CAP, np.array([[float(length >= enough)]])),
-        *(np.zeros(1, int), np.zeros(1, int), np.ones(1)),
-    )
+    right, none = np.array([[float(length >= enough)]]), np.zeros(1, int)
+    some = Thoughts(np.array([length]), CAP, right, none, none, none, partial(np.ones, 1))
     return float(Hbpo().reward(some, np.array([budget]))[0])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("thinker", [LengthPenalty(), RightAlone()])
+@pytest.mark.parametrize("thinker", [LengthPenalty(), RightAlone(), ThinkDial()])
 def test_a_wrong_sign_is_noticed(thinker: Thinker) -> None:
     assert settled(thinker, sign=-1.0) != settled(thinker)
 
@@ -236,3 +343,22 @@ def test_brpo_prefers_what_is_right_early_at_every_cut() -> None:
     [[easy], [hard]] = settled(Brpo(cuts=(0.25, 0.5, 0.75, 1.0)))
     assert easy >= 4
     assert hard >= 12
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_adactrl_calls_easy_what_it_can_do_and_is_short_on_that(sign: float) -> None:
+    """The second question is right at no length."""
+    thinker = AdaCtrl()
+    tags = (thinker.easy, thinker.hard)
+    [[easy], [hard]] = chosen_by(thinker, np.array([4, CAP + 1]), tags, sign=sign).tolist()
+    found = (tags[easy // len(LENGTHS)], int(LENGTHS[easy % len(LENGTHS)]))
+    good = (found == (thinker.easy, 4), tags[hard // len(LENGTHS)] == thinker.hard)
+    assert good == ((True, True) if sign > 0 else (False, False))
+
+
+def test_thinkdial_is_as_short_as_it_can_be_in_low_and_as_long_as_it_likes_in_high() -> None:
+    easy, hard = settled(ThinkDial())
+    assert easy[0] == 4 <= easy[1] <= 8
+    assert hard[:2] == [12, 12]
+    assert easy[2] >= 4
+    assert hard[2] >= 12

@@ -3,14 +3,16 @@
 A *thought* is what a model writes before it answers. The trainer draws several for each question,
 asks each for its answer at some cuts and at its end, and hands over a batch of what came of them.
 A `Thinker` returns the advantages. It is a pure function of arrays; who draws, and how the network
-learns from advantages, is the same for all (`training.py`).
+learns from advantages, is the same for all (`training.py`). A `Taught` one has the network
+fine-tuned before that, on what it selects of the network's own thoughts.
 
 n thoughts, S cuts. A thought that ends before a cut is asked at its
 end.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,8 +36,13 @@ class Thoughts:
     """[n] the question's number; thoughts on one question are compared with each other."""
     told: IntArray
     """[n] which of the thinker's `modes` the prompt had."""
-    surprisal: FloatArray
-    """[n] -log Q of the whole thought under a frozen prior Q, in nats."""
+    begins: IntArray
+    """[n] the token that each begins with; where it is empty, what ends it."""
+    surprisal: Callable[[], FloatArray]
+    """Returns -log Q of each whole thought under a frozen prior Q, [n], in nats. It takes a pass of
+    the prior, so only those ask that read it."""
+    progress: float = 0.0
+    """Share of the updates that are done."""
 
     @property
     def final(self) -> FloatArray:
@@ -61,8 +68,36 @@ class Thinker(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """One of a network's own thoughts, in the form in which it is to have it."""
+
+    thought: int
+    """Which of them."""
+    part: int = -1
+    """It ends where this one of the `parts` does, and the right answer follows."""
+    told: str = UNTOLD
+    """What the prompt is told."""
+    begins: tuple[int, ...] = ()
+    """Tokens that are put before it."""
+
+
+@runtime_checkable
+class Taught(Thinker, Protocol):
+    """A thinker whose network is fine-tuned before it is trained."""
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """Shares of its own length at which a thought of the network is asked for its answer."""
+        ...
+
+    def lessons(self, own: Thoughts, /) -> Iterable[Lesson]:
+        """Return what it is fine-tuned on; `own.right` has a column for each of the `parts`."""
+        ...
+
+
 AT_END = (1.0,)
-"""The cuts of those that ask for an answer at the end alone."""
+"""The cuts, or parts, of those that ask for an answer at the end alone."""
 UNTOLD_ALONE = (UNTOLD,)
 """The modes of those that tell nothing."""
 

@@ -26,7 +26,7 @@ class Cib:
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        return compared(thoughts.final - self.price * thoughts.surprisal, thoughts.group)
+        return compared(thoughts.final - self.price * thoughts.surprisal(), thoughts.group)
 
 
 CIB = SystemCard(

@@ -2,6 +2,8 @@
 
     draw questions -> thoughts -> an answer at each cut -> advantages -> update
 
+Where a thinker has it so, the network is fine-tuned on thoughts of its own before the first update.
+
 The answer is one token; it is drawn, as the thought is. (Its probability in place of a draw would
 give every guess a tenth of a right answer, and advantages that are divided by their deviation make
 that whole.) The update is that of CORL's controllers (`lm/masked_ppo.py`), with the thinker's
@@ -9,17 +11,20 @@ advantages given.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch.nn.functional import pad
 
+from farthing.lm import supervised
 from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings
 from farthing.lm.overthinking import RECIPES
-from farthing.lm.symbols import NUMBERS, encode
-from farthing.methods.thinkers.base import Thinker, Thoughts
+from farthing.lm.supervised import Example, TrainingCourse
+from farthing.lm.symbols import END, NUMBERS, encode
+from farthing.methods.thinkers.base import UNTOLD_ALONE, Taught, Thinker, Thoughts
 from farthing.models.generation import Hook, generate
 from farthing.models.generation_rows import Generated, GenerationRow
 from farthing.rl.rex import rex
@@ -31,6 +36,8 @@ ENDS = NUMBERS["<answer>"]
 DIGITS = [NUMBERS[digit] for digit in "0123456789"]
 TOGETHER = 256
 """Thoughts that are drawn, or asked, in one batch."""
+TUNING = TrainingCourse(steps=128, muon=0.01, adam=0.002, warm=8)
+"""How it is fine-tuned; after half as many steps it does not have the tags yet."""
 SETTINGS = Settings(advantage="given", kl=0.02, entropy=0.0)
 """How the embedded network learns."""
 
@@ -46,6 +53,10 @@ class ThinkingCourse:
     """Thoughts a question; they are told the thinker's modes in turn."""
     cap: int = 128
     """L: most tokens of a thought."""
+    taught: int = 256
+    """Questions it thinks about, as often each, to be fine-tuned, where a thinker has it so."""
+    tuning: TrainingCourse = TUNING
+    """How long that takes."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +96,19 @@ def train(
 ) -> list[ThinkingUpdate]:
     """Train a network in place, and return how it went; the seed draws all that is drawn."""
     generator = np.random.default_rng(seed)
+    if isinstance(thinker, Taught):
+        teach(network, thinker, course, generator)
     longest = int(thinker.cuts[-1] * course.cap)
     trainer = MaskedTrainer(Learners.of(network, settings), settings)
     log: list[ThinkingUpdate] = []
     for number in range(course.updates):
-        problems, told = _asked(thinker, course, generator)
+        problems, told = _asked(course.prompts, thinker.modes, course, generator)
         network.eval()
         prompts = [encode(mode + one.text) for one, mode in zip(problems, told, strict=True)]
         drawn = think(network, prompts, longest, generator)
         asked = DrawnThoughts(problems, prompts, drawn)
         found = judged(trainer, thinker, asked, course, generator)
+        found = replace(found, progress=number / course.updates)
         advantage = spread(thinker.advantage(found), thinker.cuts, drawn, course.cap)
         parts = [
             (prompt, one.ids, [1] * len(one.ids), one.logprobs)
@@ -110,13 +124,45 @@ def train(
     return log
 
 
+def teach(
+    network: Any, thinker: Taught, course: ThinkingCourse, generator: np.random.Generator
+) -> None:
+    """Fine-tune a network in place on those of its thoughts that a thinker selects, if any."""
+    problems, _ = _asked(course.taught, UNTOLD_ALONE, course, generator)
+    prompts = [encode(one.text) for one in problems]
+    network.eval()
+    drawn = DrawnThoughts(problems, prompts, think(network, prompts, course.cap, generator))
+    lengths = np.array([length(one, course.cap) for one in drawn.thoughts])
+    stops = np.ceil(lengths[:, None] * np.array(thinker.parts)).astype(np.int64)
+    own = Thoughts(
+        length=lengths,
+        cap=course.cap,
+        right=right_at(network, drawn, stops, generator),
+        group=np.repeat(np.arange(course.taught), course.rollouts),
+        told=np.zeros(len(problems), np.int64),
+        begins=_begins(drawn),
+        surprisal=lambda: np.array([-sum(one.logprobs) for one in drawn.thoughts]),
+    )
+    examples = []
+    for one in thinker.lessons(own):
+        problem, stop = problems[one.thought], stops[one.thought, one.part]
+        answer = encode(f"<answer>{problem.answer}</answer>{END}")
+        written = [*one.begins, *drawn.thoughts[one.thought].ids[:stop], *answer]
+        examples.append(Example(encode(one.told + problem.text), written))
+    if examples:
+        seed = int(generator.integers(2**31))
+        supervised.train(
+            network, lambda rng: examples[rng.integers(len(examples))], course.tuning, seed=seed
+        )
+
+
 def _asked(
-    thinker: Thinker, course: ThinkingCourse, generator: np.random.Generator
+    count: int, modes: Sequence[str], course: ThinkingCourse, generator: np.random.Generator
 ) -> tuple[list[ChainProblem], list[str]]:
     drawn = draw_of("train", RECIPES, generator)
-    problems = [next(drawn) for _ in range(course.prompts)]
-    each = [thinker.modes[at % len(thinker.modes)] for at in range(course.rollouts)]
-    return [one for one in problems for _ in each], each * course.prompts
+    problems = [next(drawn) for _ in range(count)]
+    each = [modes[at % len(modes)] for at in range(course.rollouts)]
+    return [one for one in problems for _ in each], each * count
 
 
 def think(
@@ -182,12 +228,24 @@ def judged(
     places = (np.array(thinker.cuts) * course.cap).astype(np.int64)
     lengths = np.array([length(one, places[-1]) for one in drawn.thoughts])
     stops = np.minimum(lengths[:, None], places[None, :])
-    chance = chance_at(trainer.learners.policy, drawn, stops)
-    # One draw a thought: where it ends before a cut, both have the same answer.
-    right = (generator.random((len(lengths), 1)) < chance).astype(np.float64)
+    right = right_at(trainer.learners.policy, drawn, stops, generator)
     group = np.repeat(np.arange(course.prompts), course.rollouts)
     told = np.tile(np.arange(course.rollouts) % len(thinker.modes), course.prompts)
-    return Thoughts(lengths, course.cap, right, group, told, surprisal(trainer, drawn))
+    asked = partial(surprisal, trainer, drawn)
+    return Thoughts(lengths, course.cap, right, group, told, _begins(drawn), asked)
+
+
+def right_at(
+    network: Any, drawn: DrawnThoughts, stops: IntArray, generator: np.random.Generator
+) -> FloatArray:
+    """Draw an answer where each thought is stopped, and return whether it is right, [n, S]."""
+    chance = chance_at(network, drawn, stops)
+    # One draw a thought: where it ends before a cut, both have the same answer.
+    return (generator.random((len(stops), 1)) < chance).astype(np.float64)
+
+
+def _begins(drawn: DrawnThoughts) -> IntArray:
+    return np.array([one.ids[0] for one in drawn.thoughts])
 
 
 @torch.no_grad()
