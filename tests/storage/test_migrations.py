@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from gateway_running import models, serve_section
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from farthing.errors import StoreError
+from farthing.errors import MissingExtraError, StoreError
 from farthing.gateway.app_state import open_gateway
 from farthing.gateway.config import read_config
 from farthing.storage import migrations
@@ -151,14 +151,32 @@ def test_a_worker_makes_no_tables(bare: str, tmp_path: Path) -> None:
     assert rows(bare) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filled", [False, True])
 def test_of_servers_that_start_at_once_one_migrates(bare: str, *, filled: bool) -> None:
     if filled:
         written(bare)
-    with ThreadPoolExecutor(6) as threads:
-        found = list(threads.map(lambda _: asyncio.run(migrate(bare)), range(6)))
-    assert None in found
-    assert set(found) <= {None, VERSION}
+    script = f"""
+import asyncio
+import farthing.storage.migrations.running_postgres
+from farthing.storage.migrations import migrate
+input()
+print(asyncio.run(migrate({bare!r})))
+"""
+    command = [sys.executable, "-c", script]
+    servers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    time.sleep(4)  # until all have loaded what they need
+    for one in servers:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
+    found = [one.communicate(timeout=60)[0].strip() for one in servers]
+    assert [one.returncode for one in servers] == [0] * 4
+    assert "None" in found
+    assert set(found) <= {"None", VERSION}
     assert asyncio.run(migrate(bare)) == VERSION
 
 
@@ -185,6 +203,14 @@ def test_the_version_of_others_in_the_database_is_theirs(bare: str) -> None:
     execute(bare, "INSERT INTO alembic_version VALUES ('9999')")
     asyncio.run(migrate(bare))
     assert rows(bare)["alembic_version"] == [("9999",)]
+
+
+def test_without_alembic_the_extra_is_named(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("running", "running_postgres"):
+        monkeypatch.delitem(sys.modules, f"farthing.storage.migrations.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "alembic", None)
+    with pytest.raises(MissingExtraError, match=r"making a gateway's database needs .*\[serve\]"):
+        asyncio.run(migrate(bare))
 
 
 def test_who_serves_tables_of_this_version_loads_nothing_that_makes_tables(where: str) -> None:
