@@ -198,6 +198,29 @@ def test_a_gateway_from_before_that_writes_on_is_not_waited_for(schema: str) -> 
     assert asyncio.run(migrate(schema)) == VERSION
 
 
+@pytest.mark.slow
+def test_where_an_older_gateway_and_a_migration_wait_for_each_other_both_end(schema: str) -> None:
+    written(schema)
+    execute(schema, "DROP INDEX audits_kept, traffic_by_kind")
+
+    async def upgraded() -> None:
+        connection = await asyncpg.connect(schema)
+        writing = connection.transaction()
+        await writing.start()
+        await connection.execute("UPDATE traffic_requests SET model = 'large'")
+        upgrading = asyncio.ensure_future(migrate(schema))
+        await asyncio.sleep(0.5)  # until it has the audits, and waits for the requests
+        assert not upgrading.done()
+        await connection.execute("DELETE FROM audits")
+        await writing.commit()
+        await connection.close()
+        assert await upgrading is None
+
+    asyncio.run(upgraded())
+    assert rows(schema)["audits"] == []
+    assert asyncio.run(migrate(schema)) == VERSION
+
+
 def test_the_version_of_others_in_the_database_is_theirs(bare: str) -> None:
     execute(bare, "CREATE TABLE alembic_version (version_num TEXT)")
     execute(bare, "INSERT INTO alembic_version VALUES ('9999')")
