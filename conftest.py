@@ -7,3 +7,6 @@ pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser()],
     patterns=["README.md", "docs/*.md", "docs/*/*.md"],
 ).pytest()
+
+collect_ignore = ["src/farthing/storage/migrations/env.py"]
+"""Alembic alone runs it."""

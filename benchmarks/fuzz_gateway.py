@@ -19,12 +19,14 @@ from gateway_running import gateway  # noqa: E402
 from policy_running import config, letter, made_bundle  # noqa: E402
 
 from farthing.storage.keys import open_keys  # noqa: E402
+from farthing.storage.migrations import migrate  # noqa: E402
 
 NAMED = ("small", "large", "farthing/letters")
 
 
 async def made_key(folder: Path) -> str:
     """Return a key that may ask and read."""
+    await migrate(str(folder / "gateway.db"))
     keys = await open_keys(str(folder / "gateway.db"))
     try:
         return (await keys.make("fuzz", scopes=("call", "read")))[1]

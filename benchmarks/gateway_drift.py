@@ -97,7 +97,7 @@ class Gateway:
 
     async def alarms(self) -> list[Alarm]:
         """Return the alarms, the oldest first."""
-        watch = await open_watch(str(self.folder / "farthing.db"), create=False)
+        watch = await open_watch(str(self.folder / "farthing.db"))
         try:
             return (await watch.alarms())[::-1]
         finally:
@@ -105,7 +105,7 @@ class Gateway:
 
     async def kept(self) -> list[PromiseStatus]:
         """Return what the gateway reports of its promises."""
-        watch = await open_watch(str(self.folder / "farthing.db"), create=False)
+        watch = await open_watch(str(self.folder / "farthing.db"))
         try:
             return [one for one in await watch.kept() if one.group is None]
         finally:

@@ -28,12 +28,11 @@ import msgspec
 import numpy as np
 import uvloop
 
-from farthing.gateway.admin import certificate_figures, requests_read
-from farthing.gateway.monitoring import tables
-from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.gateway.recording import traffic_rows
 from farthing.gateway.recording.traffic_sums import HOUR_US, bucket_of
 from farthing.storage.database import Step, microseconds, open_database
 from farthing.storage.keys import open_keys
+from farthing.storage.migrations import migrate
 from farthing.traces.base import Call, Trace
 from gateway import FARTHING, HERE, free, models
 
@@ -90,9 +89,8 @@ def main() -> None:
 
 async def made(where: str, number: int) -> tuple[str, str]:
     """Record requests of thirty days, and make a key for the page and one for chat."""
-    recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
-    schema = (*recorded, *requests_read.SCHEMA, *certificate_figures.SCHEMA)
-    database = await open_database(where, schema)
+    await migrate(where)
+    database = await open_database(where)
     generator, now = np.random.default_rng(0), microseconds(datetime.now(UTC))
     latency: dict[tuple[Any, ...], int] = {}
     for first in range(0, number, AT_ONCE):

@@ -24,6 +24,7 @@ from typing import Any
 
 from farthing.storage.ledger.base import Amount, Limit, LimitError
 from farthing.storage.ledger.ledger import AccountLedger, open_ledger
+from farthing.storage.migrations import migrate
 
 SCRIPT = str(Path(__file__).parents[1] / ".ci/postgres")
 PROCESSES, RESERVATIONS, WORTH, ROUNDS = 4, 1_000, 50, 20
@@ -110,6 +111,7 @@ async def held(where: str, account: str) -> int:
 
 
 def measure(name: str, where: str) -> None:
+    asyncio.run(migrate(where))
     with workers(where) as pipes:
         admitted, took = [], []
         for number in range(ROUNDS):

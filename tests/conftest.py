@@ -17,6 +17,7 @@ from chat_server import Endpoint
 from farthing.methods.base import Dataset
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
+from farthing.storage.migrations import migrate
 
 ROOT = Path(__file__).parents[1]
 NUMBERS = count(1)
@@ -90,11 +91,18 @@ def schema(postgres: str) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return where a database without tables is: a file, or a schema on the server."""
+def bare(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where a database without tables is, or will be: a file, or a schema on the server."""
     if request.param == "sqlite":
         return str(tmp_path / "farthing.db")
     return str(request.getfixturevalue("schema"))
+
+
+@pytest.fixture
+def where(bare: str) -> str:
+    """Return where a gateway's database is."""
+    asyncio.run(migrate(bare))
+    return bare
 
 
 async def _execute(url: str, statement: str) -> None:

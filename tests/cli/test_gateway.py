@@ -17,6 +17,7 @@ from made_traffic import NOW, call, passed
 from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.traffic import open_traffic
 from farthing.storage.keys import KeyRecord, open_keys
+from farthing.storage.migrations import migrate
 from farthing.traces.store import Store
 
 Farthing = Callable[..., Any]
@@ -26,6 +27,7 @@ MAKE = ("keys", "make", "ci", "--database", "farthing.db")
 
 def found(secret: str) -> KeyRecord | None:
     async def go() -> KeyRecord | None:
+        await migrate("farthing.db")
         keys = await open_keys("farthing.db")
         try:
             return await keys.find(secret)
@@ -129,6 +131,7 @@ def day(tmp_path: Path) -> str:
     rng = np.random.default_rng(0)
 
     async def go() -> None:
+        await migrate(where)
         traffic = await open_traffic(where, None, keep_prompts=True)
         for i in range(400):
             question = f"What is {i} + 1?"
@@ -165,6 +168,7 @@ def test_the_same_commands_do_the_next_day(farthing: Farthing, tmp_path: Path) -
     where = str(tmp_path / "share.db")
 
     async def day(number: int, tried: int) -> None:
+        await migrate(where)
         traffic = await open_traffic(where, None, keep_prompts=True)
         for i in range(400):
             answer, name = str(i % 3), f"{number}-{i}"
@@ -207,6 +211,7 @@ def test_the_same_commands_do_the_next_day(farthing: Farthing, tmp_path: Path) -
 
 def test_export_says_why_nothing_fits(farthing: Farthing, refused: Refused) -> None:
     async def go() -> None:
+        await migrate("farthing.db")
         traffic = await open_traffic("farthing.db", None, keep_prompts=True)
         traffic.put(passed("a"))
         traffic.outside("support", "temperature")
@@ -231,6 +236,7 @@ def test_what_failed_is_listed_and_found(farthing: Farthing, refused: Refused) -
     poor = replace(late, id="b2", status=402, code="budget_exceeded", tries=(), cost_nano=0)
 
     async def go() -> None:
+        await migrate("farthing.db")
         traffic = await open_traffic("farthing.db", None, keep_prompts=True)
         traffic.failed(late)
         traffic.failed(poor)
@@ -257,6 +263,7 @@ def test_what_was_not_tried_proves_nothing(farthing: Farthing, tmp_path: Path) -
     rng = np.random.default_rng(0)
 
     async def go() -> None:
+        await migrate(where)
         traffic = await open_traffic(where, None, keep_prompts=True)
         for i in range(2_000):
             calls = [call("large", str(i % 3), cost_usd=0.01)]
@@ -291,6 +298,7 @@ def test_the_traffic_is_shown(farthing: Farthing, refused: Refused, day: str) ->
 
 def test_traffic_without_texts_teaches_nothing(farthing: Farthing, refused: Refused) -> None:
     async def go() -> None:
+        await migrate("farthing.db")
         traffic = await open_traffic("farthing.db", None, keep_prompts=False)
         traffic.put(passed("a"))
         await traffic.aclose()

@@ -129,7 +129,7 @@ def sent(where: Path, passed: Sequence[RequestRecord]) -> None:
     rows = [(one.id, microseconds(one.at), "Z", 0.0) for one in passed]
 
     async def go() -> None:
-        database = await open_database(str(where), (), create=False)
+        database = await open_database(str(where))
         await database.write(Step(f"{insert} VALUES ($1, $2, $3, $4, 1, '')", rows))
         await database.aclose()
 
@@ -311,7 +311,7 @@ def place(bundle: Path, number: int) -> Path:
 
 def logged() -> list[Deployed]:
     async def go() -> list[Deployed]:
-        database = await open_database(DATABASE, (), create=False)
+        database = await open_database(DATABASE)
         try:
             return await deployments(database, "letters")
         finally:
@@ -342,7 +342,7 @@ def test_going_back_to_a_certificate_that_an_alarm_ended_warns(
     rang = begin + timedelta(seconds=900)
 
     async def alarm() -> None:
-        database = await open_database(DATABASE, (), create=False)
+        database = await open_database(DATABASE)
         columns = "id, policy, mode, certificate, signal, at_us, says, evidence"
         row = ("a", "letters", "default", mark, "promise", microseconds(rang), "It fell.", 30.0)
         late = microseconds(rang + timedelta(seconds=900))

@@ -17,6 +17,7 @@ from farthing.gateway.monitoring.deployments import note_deployment
 from farthing.gateway.monitoring.events import AuditGraded, Under, event_row, inserted
 from farthing.gateway.monitoring.status import open_watch
 from farthing.gateway.recording.traffic import open_traffic
+from farthing.storage.migrations import migrate
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -29,10 +30,12 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     Path("serve.toml").write_text('[serve]\ndatabase = "farthing.db"\n')
 
     async def go() -> None:
+        await migrate("farthing.db")
         traffic = await open_traffic("farthing.db", None, keep_prompts=True)
         for k in range(1_500):
             traffic.put(reply(f"r{k}", audited=k < 90, group="g" if k % 3 else None))
         await traffic.aclose()
+        await migrate("farthing.db")
         watch = await open_watch("farthing.db")
         await note_deployment(
             watch.database, Deployed("sums", "default", NOW, "c", "says", "loaded", None)
@@ -86,6 +89,7 @@ def again_graded() -> None:
     """Grade more audits, of which one in twenty breaks the promise."""
 
     async def go() -> None:
+        await migrate("farthing.db")
         watch = await open_watch("farthing.db")
         under, now = Under("sums", "default", "c"), datetime.now(UTC)
         grades = [AuditGraded(value=float(k % 20 > 0), probability=0.5) for k in range(1_200)]

@@ -19,6 +19,7 @@ from farthing.gateway.config import read_config
 from farthing.gateway.connections import ConnectionConfig
 from farthing.gateway.monitoring.base import Watch
 from farthing.models.chat_serving import bind
+from farthing.storage.migrations import migrate
 
 UPSTREAM = """
 [models.{name}]
@@ -139,6 +140,7 @@ def gateway(
     started = threading.Event()
 
     async def run() -> None:
+        await migrate(config.serve.database)
         task = asyncio.ensure_future(server.serve(sockets=[listening]))
         while not server.started and not task.done():
             await asyncio.sleep(0.005)

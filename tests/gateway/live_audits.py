@@ -12,6 +12,7 @@ import numpy as np
 from farthing.cli.main import _run as farthing
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic import open_traffic
+from farthing.storage.migrations import migrate
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
 
@@ -118,6 +119,7 @@ def write(database: str, passed: Sequence[RequestRecord]) -> None:
     """Write requests into the database of a gateway."""
 
     async def go() -> None:
+        await migrate(database)
         traffic = await open_traffic(database, None, keep_prompts=True)
         for at in range(0, len(passed), 1_000):
             for one in passed[at : at + 1_000]:

@@ -162,9 +162,14 @@ def request(model: str, content: str, **fields: Any) -> dict[str, Any]:
 
 def recorded(folder: Path) -> list[RequestRecord]:
     """Return what was recorded."""
+    return recorded_in(str(folder / "gateway.db"))
+
+
+def recorded_in(database: str) -> list[RequestRecord]:
+    """Return what was recorded in a database."""
 
     async def read() -> list[RequestRecord]:
-        traffic = await open_traffic(str(folder / "gateway.db"), None, keep_prompts=True)
+        traffic = await open_traffic(database, None, keep_prompts=True)
         try:
             return [one async for one in traffic.read()]
         finally:

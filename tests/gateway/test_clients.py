@@ -18,6 +18,7 @@ from gateway_running import gateway
 from policy_running import SYSTEM, config, letter, made_bundle
 
 from farthing.storage.keys import KeyLimit, open_keys
+from farthing.storage.migrations import migrate
 
 SAID = "The answer is B."
 """What every model answers to number 7."""
@@ -48,6 +49,7 @@ class Gate:
 
 
 async def made_key(folder: Path, name: str, *limits: KeyLimit, models: tuple[str, ...] = ()) -> str:
+    await migrate(str(folder / "gateway.db"))
     keys = await open_keys(str(folder / "gateway.db"))
     try:
         return (await keys.make(name, limits=limits, models=models))[1]

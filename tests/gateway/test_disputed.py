@@ -17,6 +17,7 @@ from serving import recorded, total, until
 from farthing.cli.main import _run as farthing
 from farthing.storage.keys import KeyLimit, Scope, open_keys
 from farthing.storage.ledger.base import Amount
+from farthing.storage.migrations import migrate
 
 Claims = Callable[[dict[str, Any]], web.Response]
 RECORD = "\n[record]\nshare = 0.0\n"
@@ -45,6 +46,7 @@ def made_key(folder: Path, *scopes: Scope) -> dict[str, str]:
     """Make a key that may spend 5 dollars; return the header that it opens with."""
 
     async def make() -> str:
+        await migrate(str(folder / "gateway.db"))
         keys = await open_keys(str(folder / "gateway.db"))
         try:
             return (await keys.make("app", None, scopes, [KeyLimit("usd", "total", 5 * 10**9)]))[1]

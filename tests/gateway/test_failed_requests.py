@@ -15,6 +15,7 @@ from farthing.gateway.recording.failures import FailedRequest, FailureFilter, fi
 from farthing.gateway.recording.redaction import contacts
 from farthing.gateway.recording.traffic import open_traffic
 from farthing.storage.keys import open_keys
+from farthing.storage.migrations import migrate
 
 RECORD = "\n[record]\nshare = 0.0\n"
 BUDGET = "\n[[budgets]]\nof = 'model:small'\nper = 'total'\nusd = 0.0\n"
@@ -35,6 +36,7 @@ def made_key(database: str, *names: str) -> tuple[str, dict[str, str]]:
     """Make a key for some models; return its id, and the header that it opens with."""
 
     async def make() -> tuple[str, str]:
+        await migrate(database)
         keys = await open_keys(database)
         try:
             record, secret = await keys.make("app", None, ["call"], models=names)

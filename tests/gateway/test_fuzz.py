@@ -9,9 +9,11 @@ from fuzzing import IN_TIME_S, fuzz
 from gateway_running import gateway, models, serve_section
 
 from farthing.storage.keys import open_keys
+from farthing.storage.migrations import migrate
 
 
 async def made_key(folder: Path) -> str:
+    await migrate(str(folder / "gateway.db"))
     keys = await open_keys(str(folder / "gateway.db"))
     try:
         return (await keys.make("fuzz", scopes=("call", "read")))[1]

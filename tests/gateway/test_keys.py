@@ -16,13 +16,13 @@ from farthing.storage.database import Database, Row, Step, open_database
 from farthing.storage.keys import (
     CACHE_S,
     CACHED,
-    SCHEMA,
     KeyLimit,
     KeyRecord,
     Keys,
     Scope,
     open_keys,
 )
+from farthing.storage.migrations import migrate
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY = KeyLimit("usd", "day", 5_000_000_000)
@@ -91,7 +91,7 @@ def test_the_database_and_everything_that_prints_lack_the_secret(
             await keys.make("two", team=secret)
         said = (made, keys, vars(keys), unknown.value, named.value, teamed.value, caplog.text)
         assert not any(secret[12:] in f"{part}{part!r}" for part in said)
-        database = await open_database(where, ())
+        database = await open_database(where)
         rows = await database.read("SELECT * FROM gateway_keys")
         await database.aclose()
         assert len(rows) == 1
@@ -121,7 +121,7 @@ def test_digests_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_request_costs_no_query_and_a_revocation_takes_seconds(where: str) -> None:
     async def play(theirs: Keys) -> None:
-        clock, database = ManualClock(), Counting(await open_database(where, SCHEMA))
+        clock, database = ManualClock(), Counting(await open_database(where))
         ours = Keys(database, lambda: NOW, clock.now)
         made, secret = await theirs.make("ci")
         for _ in range(100):
@@ -142,7 +142,7 @@ def test_a_request_costs_no_query_and_a_revocation_takes_seconds(where: str) -> 
 
 def test_whoever_guesses_fills_no_memory_and_asks_once(where: str) -> None:
     async def play(_: Keys) -> None:
-        database = Counting(await open_database(where, SCHEMA))
+        database = Counting(await open_database(where))
         ours = Keys(database)
         for _again in range(2):
             assert await ours.find("fk-00000000-" + "A" * 43) is None
@@ -158,7 +158,7 @@ def test_whoever_guesses_fills_no_memory_and_asks_once(where: str) -> None:
 def test_a_key_ends_with_its_last_day(where: str) -> None:
     async def play(_: Keys) -> None:
         now = NOW
-        keys = Keys(await open_database(where, SCHEMA), lambda: now)
+        keys = Keys(await open_database(where), lambda: now)
         made, secret = await keys.make("ci", expires_at=NOW + timedelta(days=1))
         assert await keys.find(secret) == made
         now = NOW + timedelta(days=1, microseconds=-1)
@@ -223,9 +223,9 @@ def test_many_who_make_one_name_make_one_key(where: str) -> None:
 
 def test_a_database_that_is_not_there_is_refused(tmp_path: object) -> None:
     with pytest.raises(StoreError, match="there is no such database"):
-        asyncio.run(open_keys(f"{tmp_path}/absent.db", create=False))
+        asyncio.run(open_keys(f"{tmp_path}/absent.db"))
     with pytest.raises(StoreError, match="cannot be made"):
-        asyncio.run(open_keys(f"{tmp_path}/absent/farthing.db"))
+        asyncio.run(migrate(f"{tmp_path}/absent/farthing.db"))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +243,7 @@ def test_a_server_that_is_not_there_is_refused_without_its_password(url: str) ->
 
 
 def test_the_file_is_the_owners_alone(tmp_path: object) -> None:
+    asyncio.run(migrate(f"{tmp_path}/farthing.db"))
     asyncio.run(_made(f"{tmp_path}/farthing.db"))
     modes = subprocess.check_output(["ls", "-l", str(tmp_path)], text=True).splitlines()[1:]
     assert all(mode.startswith("-rw-------") for mode in modes)
@@ -259,7 +260,7 @@ def test_a_limit_is_raised_for_the_same_key_in_every_process(where: str) -> None
         clock = ManualClock()
         calls, more = KeyLimit("calls", "minute", 10), KeyLimit("usd", "day", 9_000_000_000)
         made, secret = await keys.make("ci", limits=[DAY, calls])
-        other = Keys(await open_database(where, SCHEMA), seconds=clock.now)
+        other = Keys(await open_database(where), seconds=clock.now)
         assert await other.find(secret) == made
         changed = await keys.limit("ci", [more], [])
         assert changed.limits == (more, calls)

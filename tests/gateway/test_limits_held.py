@@ -21,6 +21,7 @@ from farthing.runtime.journal import Attempt, entry
 from farthing.storage.keys import KeyLimit, open_keys
 from farthing.storage.ledger.base import Amount, Limit, LimitError, Unit
 from farthing.storage.ledger.ledger import open_ledger
+from farthing.storage.migrations import migrate
 
 MANY = 45
 OTHER = '"other-2026" = { input_per_million = 1, output_per_million = 1 }\n'
@@ -50,6 +51,7 @@ def made_key(folder: Path, name: str, *limits: KeyLimit) -> dict[str, str]:
     """Make a key; return the header that it opens with."""
 
     async def make() -> str:
+        await migrate(str(folder / "gateway.db"))
         keys = await open_keys(str(folder / "gateway.db"))
         try:
             return (await keys.make(name, None, ["call"], limits))[1]

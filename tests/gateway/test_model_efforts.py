@@ -10,6 +10,7 @@ from serving import total
 
 from farthing.gateway.circuit_breaker import FAILURES, CircuitBreaker
 from farthing.storage.keys import open_keys
+from farthing.storage.migrations import migrate
 
 
 def config(stub: Endpoint, fallbacks: str = "", *, keys: bool = False) -> str:
@@ -22,6 +23,7 @@ def made_key(folder: Path, *names: str) -> dict[str, str]:
     """Make a key for some models; return the header that it opens with."""
 
     async def make() -> str:
+        await migrate(str(folder / "gateway.db"))
         keys = await open_keys(str(folder / "gateway.db"))
         try:
             return (await keys.make("app", models=names))[1]

@@ -1,5 +1,6 @@
 """A limit on output tokens is sent where somebody names one; what is reserved without one."""
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from serving import total
 
 from farthing.errors import ConfigError
 from farthing.gateway.config import read_config
+from farthing.storage.migrations import migrate
 
 LIMITS = ("max_tokens", "max_completion_tokens")
 BUDGET = """
@@ -60,6 +62,7 @@ def test_a_limit_is_sent_where_the_client_or_the_configuration_names_one(
 
 
 def test_without_a_limit_as_much_is_reserved_as_the_model_may_write(tmp_path: Path) -> None:
+    asyncio.run(migrate(str(tmp_path / "gateway.db")))
     with Endpoint(faults={"reset": 1.0}) as stub:
         for own, most in ((1_000, 1_000), (None, 2**21)):  # of unknown outcome: charged in full
             before = total(str(tmp_path / "gateway.db")).settled.tokens

@@ -20,6 +20,7 @@ from farthing.gateway.config_sections import PacingSection
 from farthing.gateway.deadline import Deadline
 from farthing.gateway.errors import ApiError
 from farthing.gateway.pacing import Pace
+from farthing.storage.migrations import migrate
 
 MORNING = datetime(2026, 11, 1, tzinfo=UTC)
 CHEAP, DEAR = 100_000, 1_000_000
@@ -94,6 +95,7 @@ def test_what_failed_and_was_charged_is_spent(tmp_path: Path) -> None:
     async def ask(url: str) -> tuple[PacingState, int]:
         text = serve_section() + models(url) + POLICY.replace('bundle = "bundle"\n', "")
         (tmp_path / "serve.toml").write_text(text + modes + paced)
+        await migrate(str(tmp_path / "gateway.db"))
         async with open_gateway(read_config(tmp_path / "serve.toml"), watch=False) as gateway:
             asked = CompletionContext(read_chat(body, {}), None, "one", Deadline.within(30.0))
             with pytest.raises(ApiError):

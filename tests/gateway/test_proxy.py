@@ -15,6 +15,7 @@ from gateway_running import Running, gateway, models, serve_section
 from farthing.storage.keys import open_keys
 from farthing.storage.ledger.base import AccountBalance, UnknownCall
 from farthing.storage.ledger.ledger import open_ledger
+from farthing.storage.migrations import migrate
 
 BUDGETS = """
 [[budgets]]
@@ -28,6 +29,7 @@ def spent(folder: Path, account: str = "all") -> AccountBalance:
     """Return where an account stands over all time."""
 
     async def read() -> AccountBalance:
+        await migrate(str(folder / "gateway.db"))
         ledger = await open_ledger(str(folder / "gateway.db"))
         try:
             return next(b for b in await ledger.balances([account]) if b.period == "total")
@@ -41,6 +43,7 @@ def unknowns(folder: Path) -> list[UnknownCall]:
     """Return the calls that were marked."""
 
     async def read() -> list[UnknownCall]:
+        await migrate(str(folder / "gateway.db"))
         ledger = await open_ledger(str(folder / "gateway.db"))
         try:
             return await ledger.unknowns()
@@ -91,6 +94,7 @@ def test_models_and_policies_are_listed(tmp_path: Path) -> None:
 
 def test_a_key_for_one_model_hears_nothing_of_another(tmp_path: Path) -> None:
     async def made() -> str:
+        await migrate(str(tmp_path / "gateway.db"))
         keys = await open_keys(str(tmp_path / "gateway.db"))
         try:
             return (await keys.make("app", None, ["call"], models=["small"]))[1]

@@ -14,6 +14,7 @@ from farthing.runtime.journal import Attempt as Asked
 from farthing.runtime.journal import entry
 from farthing.storage.ledger.base import Amount, Hold, utc_now
 from farthing.storage.ledger.ledger import open_ledger
+from farthing.storage.migrations import migrate
 from farthing.tasks.tools import ToolReply
 from farthing.traces.base import CallError
 
@@ -25,6 +26,7 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
     database = str(tmp_path / "gateway.db")
 
     async def use() -> RequestCharges:
+        await migrate(database)
         ledger = await open_ledger(database)
         charges = RequestCharges(ledger, RequestLimits({}), None, 60.0)
         journal = ChargingJournal(charges, {"small": "small-2026"})

@@ -21,6 +21,7 @@ from farthing.gateway.spending_report import charged
 from farthing.storage.keys import KeyLimit, Scope, open_keys
 from farthing.storage.ledger.base import Amount, Limit
 from farthing.storage.ledger.ledger import open_ledger
+from farthing.storage.migrations import migrate
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 BUDGETS = """
@@ -43,6 +44,7 @@ def keyed(folder: Path, name: str, *scopes: Scope, limits: tuple[KeyLimit, ...] 
     """Make a key; return the header that it opens with."""
 
     async def make() -> str:
+        await migrate(str(folder / "gateway.db"))
         keys = await open_keys(str(folder / "gateway.db"))
         try:
             return (await keys.make(name, "web", scopes, limits))[1]

@@ -14,15 +14,14 @@ from made_traffic import NOW, call, passed
 
 from farthing.errors import StoreError
 from farthing.gateway.recording import traffic as store
-from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.gateway.recording import traffic_rows
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.redaction import Redact, contacts
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic, open_traffic
 from farthing.storage.database import Row, Step, open_database
+from farthing.storage.migrations import migrate
 from farthing.traces.base import CallError
-
-SCHEMA = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA)
 
 
 def playing(
@@ -33,7 +32,7 @@ def playing(
     keep_prompts: bool = True,
 ) -> None:
     async def go() -> None:
-        traffic = await open_traffic(where, redact, keep_prompts)
+        traffic = await open_traffic(where, redact, keep_prompts=keep_prompts)
         try:
             await play(traffic)
         finally:
@@ -49,7 +48,7 @@ async def read(traffic: Traffic, *arguments: Any) -> list[RequestRecord]:
 
 async def everything(where: str) -> str:
     """Return every field of every row as text."""
-    database = await open_database(where, ())
+    database = await open_database(where)
     rows = await database.read("SELECT * FROM traffic_requests")
     await database.aclose()
     return str(rows)
@@ -166,6 +165,7 @@ def test_nothing_is_lost_on_a_graceful_end(where: str) -> None:
 
 def test_what_comes_after_the_end_is_dropped_and_counted(tmp_path: object) -> None:
     async def go() -> None:
+        await migrate(f"{tmp_path}/farthing.db")
         traffic = await open_traffic(f"{tmp_path}/farthing.db", None, keep_prompts=True)
         await traffic.aclose()
         traffic.put(passed("a"))
@@ -176,7 +176,7 @@ def test_what_comes_after_the_end_is_dropped_and_counted(tmp_path: object) -> No
 
 def test_a_full_queue_drops_and_says_how_much(where: str) -> None:
     async def go() -> None:
-        traffic = Traffic(await open_database(where, SCHEMA), TextRetention(), waiting=10)
+        traffic = Traffic(await open_database(where), TextRetention(), waiting=10)
         began = time.perf_counter()
         for i in range(10_000):
             traffic.put(passed(f"q{i}"))
@@ -185,7 +185,7 @@ def test_a_full_queue_drops_and_says_how_much(where: str) -> None:
         assert len(await read(traffic)) == 10
         traffic.put(passed("q10"))
         await traffic.aclose()
-        database = await open_database(where, SCHEMA)
+        database = await open_database(where)
         assert await database.read("SELECT what, number FROM traffic_losses") == [("dropped", 9990)]
         await database.aclose()
 
@@ -195,10 +195,10 @@ def test_a_full_queue_drops_and_says_how_much(where: str) -> None:
 def test_losses_of_several_processes_add_up(where: str) -> None:
     async def go() -> None:
         for _ in range(2):
-            traffic = Traffic(await open_database(where, SCHEMA), TextRetention(), waiting=0)
+            traffic = Traffic(await open_database(where), TextRetention(), waiting=0)
             traffic.put(passed("a"))
             await traffic.aclose()
-        database = await open_database(where, SCHEMA)
+        database = await open_database(where)
         assert await database.read("SELECT what, number FROM traffic_losses") == [("dropped", 2)]
         await database.aclose()
 

@@ -101,7 +101,7 @@ def test_sums_are_those_of_all_requests_each_once(where: str) -> None:
         traffic = await open_traffic(where, None, keep_prompts=True)
         await put(traffic)
         await traffic.flush()
-        database = await open_database(where, (), create=False)
+        database = await open_database(where)
         assert await kept(database) == by_hand(requests, later)
         assert await traffic.delete_before(NOW) == 700
         assert await kept(database) == by_hand(requests, later)
@@ -130,7 +130,7 @@ def test_writers_that_add_to_the_same_sums_lose_nothing(where: str) -> None:
         halves = [requests[:400], list(reversed(requests[200:])), requests[::3]]
         assert await asyncio.gather(*map(write, halves)) == [0, 0, 0]
         added = [(one, [call("tiny")]) for half in halves for one in half]
-        database = await open_database(where, (), create=False)
+        database = await open_database(where)
         found, wanted = await kept(database), by_hand(requests, added)
         assert (found["hours"], found["latency"]) == (wanted["hours"], wanted["latency"])
         assert found["calls"] == wanted["calls"]

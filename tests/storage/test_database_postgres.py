@@ -12,24 +12,15 @@ import pytest
 from soaking import TIMES
 
 from farthing.errors import StoreError
-from farthing.gateway.admin import certificate_figures, requests_read
-from farthing.gateway.monitoring import tables
 from farthing.gateway.monitoring.status import open_watch
-from farthing.gateway.recording import traffic_rows, traffic_sums
-from farthing.storage.database import Database, Step, open_database
+from farthing.storage.database import Database, Step, connect, open_database
 from farthing.storage.database_postgres import PostgresDatabase
 from farthing.storage.ledger.postgres import TRIES
+from farthing.storage.migrations import migrate
 
-NUMBERS = ("CREATE TABLE IF NOT EXISTS numbers (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)",)
+NUMBERS = Step("CREATE TABLE numbers (id BIGINT PRIMARY KEY, n BIGINT NOT NULL)")
 ADD = "UPDATE numbers SET n = n + 1 WHERE id = $1"
 PAUSE = Step("SELECT pg_sleep(0.2)")
-OF_PAGES = (
-    *traffic_rows.SCHEMA,
-    *traffic_sums.SCHEMA,
-    *tables.SCHEMA,
-    *requests_read.SCHEMA,
-    *certificate_figures.SCHEMA,
-)
 
 
 @asynccontextmanager
@@ -50,8 +41,8 @@ async def holding(
 
 async def two_numbers(schema: str) -> Database:
     """Return a database of two rows."""
-    database = await open_database(schema, NUMBERS)
-    await database.write(Step("INSERT INTO numbers (id, n) VALUES ($1, 0)", [(1,), (2,)]))
+    database = await connect(schema)
+    await database.write(NUMBERS, Step("INSERT INTO numbers (id, n) VALUES ($1, 0)", [(1,), (2,)]))
     return database
 
 
@@ -189,32 +180,9 @@ def test_a_conflict_that_comes_again_and_again_is_said(schema: str) -> None:
     asyncio.run(run())
 
 
-def test_tables_that_are_there_are_opened_while_somebody_writes_to_them(schema: str) -> None:
-    async def run() -> None:
-        await (await open_watch(schema)).aclose()
-        async with holding(schema, "DELETE FROM feedback", "DELETE FROM audits"):
-            await (await asyncio.wait_for(open_watch(schema), 10)).aclose()
-
-    asyncio.run(run())
-
-
-def test_an_index_that_lacks_is_made(schema: str) -> None:
-    async def indices(*before: str) -> list[str]:
-        connection = await asyncpg.connect(schema)
-        for statement in before:
-            await connection.execute(statement)
-        await (await open_watch(schema)).aclose()
-        found = await connection.fetch("SELECT indexname FROM pg_indexes WHERE schemaname = $1", of)
-        await connection.close()
-        return sorted(row[0] for row in found)
-
-    of = schema.rpartition("=")[2]
-    whole = asyncio.run(indices())
-    assert asyncio.run(indices("DROP INDEX feedback_by_time", "DROP TABLE alarms")) == whole
-
-
 def test_what_is_too_old_is_deleted_from_one_table_at_a_time(schema: str) -> None:
     async def run() -> None:
+        await migrate(schema)
         watch = await open_watch(schema)
         try:
             async with holding(schema, "LOCK TABLE audits IN SHARE MODE") as other:
@@ -229,16 +197,17 @@ def test_what_is_too_old_is_deleted_from_one_table_at_a_time(schema: str) -> Non
     asyncio.run(run())
 
 
-def test_workers_that_start_at_once_clean_while_others_make_tables(schema: str) -> None:
+def test_workers_that_start_at_once_clean_and_wait_for_nobody(schema: str) -> None:
     async def worker() -> None:
         watch = await open_watch(schema)
         forgetting = asyncio.ensure_future(watch.forget_before(datetime.now(UTC)))
-        pages = await open_database(schema, OF_PAGES)
+        pages = await open_database(schema)
         await forgetting
         await pages.aclose()
         await watch.aclose()
 
     async def run() -> None:
+        await migrate(schema)
         for _ in range(3 * TIMES):
             await asyncio.gather(*(worker() for _ in range(8)))
 

@@ -194,7 +194,7 @@ class _Begin:
 async def _audits(
     config: ServeConfig, place: Place, begin: _Begin, *, gold: bool, seed: int
 ) -> tuple[Period, Audits]:
-    watch = await open_watch(config.serve.database, create=False)
+    watch = await open_watch(config.serve.database)
     try:
         rang = _about(place, begin.certificate, await watch.alarms())
         period = period_of(begin.given, rang, begin.history)
@@ -226,7 +226,7 @@ async def _noted(
 ) -> tuple[str, ...]:
     """Log in the database what decides now; say so where that cannot be written."""
     try:
-        database = await open_database(config.serve.database, (), create=False)
+        database = await open_database(config.serve.database)
         try:
             await note_deployment(database, deployed(*place.names, bundle, change.how, change.by))
         finally:
@@ -261,7 +261,7 @@ def _versions(config: ServeConfig, place: Place, history: History) -> Versions:
 
 
 async def _alarms(config: ServeConfig) -> list[Alarm]:
-    watch = await open_watch(config.serve.database, create=False)
+    watch = await open_watch(config.serve.database)
     try:
         return await watch.alarms()
     finally:

@@ -93,7 +93,7 @@ def make(
     if where.config is not None:
         _doubt(model, where.config)
     record, secret = _with(
-        database, lambda keys: keys.make(name, team, scopes, limits, model, ends), create=True
+        database, lambda keys: keys.make(name, team, scopes, limits, model, ends), make=True
     )
     if as_json:
         show_json({"key": secret, **_plain(record)})
@@ -110,7 +110,7 @@ def list_(where: GatewayDatabase, as_json: Json = False) -> None:
 
     Example: farthing keys list --database farthing.db
     """
-    found = _with(where.path, lambda keys: keys.list(), create=False)
+    found = _with(where.path, lambda keys: keys.list())
     if as_json:
         show_json([_plain(record) for record in found])
     elif found:
@@ -130,7 +130,7 @@ def revoke(
 
     Example: farthing keys revoke ci --database farthing.db
     """
-    ended = _with(where.path, lambda keys: keys.revoke(key), create=False)
+    ended = _with(where.path, lambda keys: keys.revoke(key))
     if as_json:
         show_json(_plain(ended))
     else:
@@ -160,7 +160,7 @@ def limit(
     limits, without = spending.limits, [_ended(text) for text in end]
     if not limits and not without:
         raise InputError("nothing would change; give --usd, --tokens or --calls, or --end usd/day")
-    changed = _with(where.path, lambda keys: keys.limit(key, limits, without), create=False)
+    changed = _with(where.path, lambda keys: keys.limit(key, limits, without))
     if as_json:
         show_json(_plain(changed))
     else:
@@ -194,12 +194,15 @@ def _ended(text: str) -> "tuple[Unit, Period]":
     return cast("Unit", unit), cast("Period", period)
 
 
-def _with(where: str, ask: "Callable[[Keys], Awaitable[T]]", *, create: bool) -> T:
-    """Return what is asked of the keys of a database."""
+def _with(where: str, ask: "Callable[[Keys], Awaitable[T]]", *, make: bool = False) -> T:
+    """Return what is asked of the keys of a database; it may be made."""
     from farthing.storage.keys import open_keys
+    from farthing.storage.migrations import migrate
 
     async def asked() -> T:
-        keys = await open_keys(where, create=create)
+        if make:
+            await migrate(where)
+        keys = await open_keys(where)
         try:
             return await ask(keys)
         finally:

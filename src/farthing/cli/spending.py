@@ -74,7 +74,6 @@ async def _charged(config: "ServeConfig") -> "SpendingReport":
     from farthing.storage.keys import open_keys
     from farthing.storage.ledger.ledger import open_ledger
 
-    await _exists(config.serve.database)
     records: list[KeyRecord] = []
     if config.serve.keys:
         keys = await open_keys(config.serve.database)
@@ -95,7 +94,6 @@ async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknow
     from farthing.storage.ledger.base import Amount
     from farthing.storage.ledger.ledger import open_ledger
 
-    await _exists(config.serve.database)
     ledger = await open_ledger(config.serve.database)
     try:
         there = {one.id: one for one in await ledger.unknowns()}
@@ -108,13 +106,6 @@ async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknow
         return tuple(there.values())
     finally:
         await ledger.aclose()
-
-
-async def _exists(database: str) -> None:
-    """Refuse a database that is not there, which opening a ledger would make."""
-    from farthing.storage.database import open_database
-
-    await (await open_database(database, (), create=False)).aclose()
 
 
 def _nano(usd: str) -> int:

@@ -167,7 +167,7 @@ async def _read(
 
     from farthing.gateway.recording.traffic import open_traffic
 
-    traffic = await open_traffic(database, None, keep_prompts=True, create=False)
+    traffic = await open_traffic(database, None, keep_prompts=True)
     try:
         return [replace(one, messages=None) async for one in traffic.read(policy, since)]
     finally:

@@ -86,7 +86,7 @@ async def _close(where: str, alarm: str) -> None:
 async def _opened(where: str) -> "StoredWatch":
     from farthing.gateway.monitoring.status import open_watch
 
-    return await open_watch(where, create=False)
+    return await open_watch(where)
 
 
 def _shown(found: "Found") -> Iterable[RenderableType]:

@@ -166,7 +166,7 @@ class _Opening:
         """Open what records, audits and watches."""
         where = self.config.serve.database
         redact = None if section.redact is None else load_redaction(section.redact)
-        traffic = await open_traffic(where, redact, section.prompts)
+        traffic = await open_traffic(where, redact, keep_prompts=section.prompts)
         self.stack.push_async_callback(traffic.aclose)
         watch = await open_watch(where)
         self.stack.push_async_callback(watch.aclose)

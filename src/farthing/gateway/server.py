@@ -17,6 +17,7 @@ from farthing.gateway.config import ServeConfig, overridden, read_config
 from farthing.gateway.config_warnings import of_keys
 from farthing.gateway.repeated_lines import summed_lines
 from farthing.models.chat_serving import bind, shown
+from farthing.storage.migrations import migrate
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -40,6 +41,8 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         record: whether traffic is recorded.
         watch: whether bundles are read again when they change.
         ready: told before the first request.
+
+    The tables of its database are made or changed here, before any worker starts.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
@@ -52,6 +55,7 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
         raise MissingExtraError("serving", "serve") from None
 
     async def tried() -> list[str]:
+        await migrate(config.serve.database)
         async with AsyncExitStack() as stack:
             gateway = await stack.enter_async_context(open_gateway(config, watch=False))
             if config.has_page:

@@ -16,13 +16,19 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from farthing.errors import MissingExtraError, StoreError
-from farthing.storage.ledger.sqlite import write_ahead
+from farthing.storage.ledger.postgres import shown
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 """Text, whole numbers, floats and None."""
 SCHEMES = ("postgresql://", "postgres://")
 """How the address of a PostgreSQL database begins."""
+VERSION = "0001"
+"""Of the tables: the newest in `migrations/versions`; versions sort as texts."""
+VERSION_TABLE = "farthing_version"
+"""Where Alembic notes it; others in the same database may have a table of the usual name."""
+_THERE_IN_FILE = "SELECT 1 FROM sqlite_master WHERE name = $1"
+_THERE_ON_SERVER = "SELECT 1 WHERE to_regclass($1) IS NOT NULL"
 PATIENCE_S = 30.0
 """How long another process may hold the write lock of an SQLite file."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,21 +62,71 @@ class Database(Protocol):
         ...
 
 
-async def open_database(where: str, schema: Sequence[str], *, create: bool = True) -> Database:
-    """Open a database, and make the tables that it lacks.
+async def open_database(where: str) -> Database:
+    """Open a database whose tables are those of this version; `migrations.migrate` makes them.
 
     Args:
         where: the path of an SQLite file, or the URL of a PostgreSQL database.
-        schema: statements that do nothing where they were run before.
-        create: whether an SQLite file that does not exist is made, and tables that lack.
+
+    Raises:
+        StoreError: it is not there, or its tables are those of another version.
     """
+    database = await connect(where)
+    try:
+        check_version(named(where), await version_of(database, where))
+    except BaseException:
+        await database.aclose()
+        raise
+    return database
+
+
+async def check_tables(where: str) -> None:
+    """Raise StoreError as `open_database` would."""
+    await (await open_database(where)).aclose()
+
+
+async def connect(where: str) -> Database:
+    """Open a database, whatever tables it has."""
     if not where.startswith(SCHEMES):
-        return await SqliteDatabase.open(where, schema, create=create)
+        return await SqliteDatabase.open(where)
     try:
         from farthing.storage.database_postgres import PostgresDatabase  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("a PostgreSQL database", "postgres") from None
-    return await PostgresDatabase.open(where, schema if create else ())
+    return await PostgresDatabase.open(where)
+
+
+async def version_of(database: Database, where: str) -> str | None:
+    """Return the version of a database's tables; None where it has none."""
+    there = _THERE_ON_SERVER if where.startswith(SCHEMES) else _THERE_IN_FILE
+    if not await database.read(there, VERSION_TABLE):
+        return None
+    [(found,)] = await database.read(f"SELECT max(version_num) FROM {VERSION_TABLE}")  # noqa: S608
+    return str(found)
+
+
+def named(where: str) -> str:
+    """Return what messages call a database: no password is in it."""
+    return f"PostgreSQL at {shown(where)}" if where.startswith(SCHEMES) else where
+
+
+def check_version(name: str, found: str | None) -> None:
+    """Refuse a database whose tables are not those of this version."""
+    check_not_newer(name, found)
+    if found != VERSION:
+        raise StoreError(
+            f"{name}: its tables are {'not made' if found is None else 'of an older Farthing'}; "
+            "start the gateway, or run `farthing gateway migrate`"
+        )
+
+
+def check_not_newer(name: str, found: str | None) -> None:
+    """Refuse a database that a newer Farthing wrote."""
+    if found is not None and found > VERSION:
+        raise StoreError(
+            f"{name}: was written by a newer Farthing (its tables are of version {found}; this one "
+            f"knows {VERSION}); upgrade Farthing"
+        )
 
 
 class SqliteDatabase:
@@ -82,11 +138,11 @@ class SqliteDatabase:
         self._connection: sqlite3.Connection
 
     @classmethod
-    async def open(cls, path: str, schema: Sequence[str], *, create: bool) -> "SqliteDatabase":
-        """Open a file; see `open_database`."""
+    async def open(cls, path: str) -> "SqliteDatabase":
+        """Open a file; see `connect`."""
         opened = cls(path)
         try:
-            await opened._run(opened._connect, schema, create)
+            await opened._run(opened._connect)
         except BaseException:
             opened._thread.shutdown()
             raise
@@ -109,22 +165,18 @@ class SqliteDatabase:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(function, *arguments))
 
-    def _connect(self, schema: Sequence[str], create: bool) -> None:  # noqa: FBT001
-        if self._path != ":memory:" and not Path(self._path).is_file():
-            if not create:
-                raise StoreError(f"{self._path}: there is no such database; name another")
-            _make_private(self._path)
+    def _connect(self) -> None:
+        if sqlite3.sqlite_version_info < (3, 38):
+            raise StoreError(
+                "a gateway's database needs SQLite 3.38 or newer; this Python has "
+                f"{sqlite3.sqlite_version}: use a newer build of Python"
+            )
+        if not Path(self._path).is_file():
+            raise StoreError(f"{self._path}: there is no such database; name another")
         with self._explained():
             self._connection = sqlite3.connect(self._path, timeout=PATIENCE_S, isolation_level=None)
-            try:
-                # What retention deletes is overwritten, not only forgotten.
-                self._connection.execute("PRAGMA secure_delete = ON")
-                if create:
-                    write_ahead(self._connection, PATIENCE_S)
-                    self._write([Step(sql) for sql in schema])
-            except BaseException:
-                self._connection.close()
-                raise
+            # What retention deletes is overwritten, not only forgotten.
+            self._connection.execute("PRAGMA secure_delete = ON")
 
     def _write(self, steps: Sequence[Step]) -> int:
         changed = 0
@@ -151,25 +203,20 @@ class SqliteDatabase:
         try:
             yield
         except (sqlite3.Error, UnicodeEncodeError) as problem:
-            raise StoreError(
-                f"{self._path}: {problem}; check that it is the database of a gateway, that its "
-                "folder can be written, and that no other program keeps it locked"
-            ) from problem
+            raise unusable(self._path, problem) from problem
+
+
+def unusable(path: str, problem: BaseException | None) -> StoreError:
+    """Return what SQLite says of a file, with a remedy."""
+    return StoreError(
+        f"{path}: {problem}; check that it is the database of a gateway, that its folder can be "
+        "written, and that no other program keeps it locked"
+    )
 
 
 def _named(values: Row) -> dict[str, Any]:
     """Return parameters as SQLite takes them for `$1`, `$2`, ..."""
     return {str(number): value for number, value in enumerate(values, start=1)}
-
-
-def _make_private(path: str) -> None:
-    """Make a file that nobody else may read: it will hold what users wrote."""
-    try:
-        Path(path).touch(mode=0o600)
-    except OSError as problem:
-        raise StoreError(
-            f"{path}: cannot be made ({(problem.strerror or '').lower()}); check its folder"
-        ) from problem
 
 
 def microseconds(moment: datetime) -> int:

@@ -1,7 +1,6 @@
 """PostgreSQL as the database of a gateway, through asyncpg."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MOST_CONNECTIONS = 4
 """Connections that one process holds at most."""
-MAKING_TABLES = 0x46746867
-"""Number of the lock under which tables are made: PostgreSQL lets two makers collide."""
-_MADE = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) IF NOT EXISTS (\w+)")
-_LACKING = """
-SELECT number FROM unnest(CAST($1 AS text[])) WITH ORDINALITY AS made (name, number)
-WHERE to_regclass(format('%I.%I', current_schema(), name)) IS NULL ORDER BY number"""
 _SERVER = """
 SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
 FROM pg_control_system()"""
@@ -54,8 +47,8 @@ class PostgresDatabase:
         """Query that says which server it is."""
 
     @classmethod
-    async def open(cls, url: str, schema: Sequence[str]) -> "PostgresDatabase":
-        """Connect to a server; see `open_database`."""
+    async def open(cls, url: str) -> "PostgresDatabase":
+        """Connect to a server; see `connect`."""
         async with _explaining(url):
             pool = await asyncpg.create_pool(
                 url, min_size=1, max_size=MOST_CONNECTIONS, timeout=PATIENCE_S
@@ -65,8 +58,6 @@ class PostgresDatabase:
             with suppress(asyncpg.PostgresError):
                 await pool.fetchval(_SERVER)
                 opened._server = _SERVER
-            if schema:
-                await opened._in_transaction(partial(_make, schema))
         except BaseException:
             await opened.aclose()
             raise
@@ -169,18 +160,6 @@ async def _run(steps: Sequence[Step], connection: "Connection") -> int:
             await connection.executemany(step.sql, step.rows)
             changed = len(step.rows)
     return changed
-
-
-async def _make(schema: Sequence[str], connection: "Connection") -> None:
-    """Run the statements whose table or index lacks, one maker at a time.
-
-    A statement that finds it there would lock its table all the same: it would wait for those who
-    write to it, and they for it.
-    """
-    await connection.execute("SELECT pg_advisory_xact_lock($1)", MAKING_TABLES)
-    names = [_MADE.findall(statement)[0] for statement in schema]
-    for (number,) in await connection.fetch(_LACKING, names):
-        await connection.execute(schema[number - 1])
 
 
 def _changed(status: str) -> int:

@@ -74,24 +74,6 @@ class KeyRecord:
 
 CACHED = 4096
 """Keys that are remembered at most, unknown ones among them."""
-SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS gateway_keys (
-    id TEXT PRIMARY KEY,
-    digest TEXT NOT NULL,
-    name TEXT NOT NULL,
-    team TEXT,
-    scopes TEXT NOT NULL,
-    limits TEXT NOT NULL,
-    models TEXT NOT NULL,
-    made_us BIGINT NOT NULL,
-    revoked_us BIGINT,
-    expires_us BIGINT
-)""",
-    """
-CREATE UNIQUE INDEX IF NOT EXISTS gateway_keys_name ON gateway_keys (name)
-WHERE revoked_us IS NULL""",
-)
 _INSERT = """
 INSERT INTO gateway_keys (id, digest, name, team, scopes, limits, models, made_us, expires_us)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"""
@@ -119,7 +101,7 @@ class Keys:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Keep keys in a database with the tables of `SCHEMA`.
+        """Keep keys in a database.
 
         `seconds` tells how long a key was remembered; setting the date does not move it.
         """
@@ -233,14 +215,9 @@ class Keys:
         return found
 
 
-async def open_keys(where: str, *, create: bool = True) -> Keys:
-    """Open the keys of a database.
-
-    Args:
-        where: the path of an SQLite file, or the URL of a PostgreSQL database.
-        create: whether an SQLite file that does not exist is made, and tables that lack.
-    """
-    return Keys(await open_database(where, SCHEMA, create=create))
+async def open_keys(where: str) -> Keys:
+    """Open the keys of a database; see `open_database`."""
+    return Keys(await open_database(where))
 
 
 def digest_of(secret: str) -> str:

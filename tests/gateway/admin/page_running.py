@@ -27,6 +27,7 @@ from farthing.gateway.recording.traffic_rows import cost_of
 from farthing.storage.keys import KeyLimit, Scope, open_keys
 from farthing.storage.ledger.base import Amount
 from farthing.storage.ledger.ledger import open_ledger
+from farthing.storage.migrations import migrate
 from farthing.traces.base import Call, CallError
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ def made_key(where: str, name: str, *scopes: Scope, usd: float | None = None) ->
     """Make a key; return its secret."""
 
     async def make() -> str:
+        await migrate(where)
         keys = await open_keys(where)
         limits = [] if usd is None else [KeyLimit("usd", "day", int(usd * 10**9))]
         _, secret = await keys.make(name, None, scopes, limits)
@@ -85,6 +87,7 @@ def spend(where: str, usd: float, *accounts: str) -> None:
     """Charge accounts."""
 
     async def go() -> None:
+        await migrate(where)
         ledger = await open_ledger(where)
         amount = Amount(int(usd * 10**9), 1_000, 1)
         hold = await ledger.reserve(["all", *accounts], amount, [], lease_s=60)
@@ -98,6 +101,7 @@ def put(where: str, *requests: RequestRecord, later: tuple[Call, ...] = ()) -> N
     """Record requests; the later calls are made for the first of them."""
 
     async def go() -> None:
+        await migrate(where)
         traffic = await open_traffic(where, None, keep_prompts=True)
         for at, one in enumerate(requests, start=1):
             traffic.put(one)

@@ -10,15 +10,12 @@ import pytest
 from made_traffic import NOW, call, passed
 from page_running import Browser, config, made_key, page, put
 
-from farthing.gateway.admin import audits_read, requests_read
+from farthing.gateway.admin import audits_read
 from farthing.gateway.admin.audits_read import OUTCOMES, Outcome
 from farthing.gateway.admin.requests_read import PAGE, PageCursor, audited_lines
-from farthing.gateway.monitoring import tables
-from farthing.gateway.recording import traffic_rows
 from farthing.gateway.recording.record import PolicyDecision, RequestRecord
 from farthing.storage.database import Database, Step, open_database
 
-SCHEMA = (*traffic_rows.SCHEMA, *tables.SCHEMA, *requests_read.SCHEMA)
 CAME: tuple[tuple[str, float | None], ...] = (
     ("done", 0.0), ("done", 1.0), ("waiting", None), ("done", None), ("failed", None), ("done", 0.5)
 )  # fmt: skip
@@ -42,7 +39,7 @@ REQUESTS = [audited(at) for at in range(900)]
 
 
 async def filled(where: str) -> Database:
-    database = await open_database(where, SCHEMA)
+    database = await open_database(where)
     rows = [(one.id, *CAME[at % len(CAME)]) for at, one in enumerate(REQUESTS)]
     sql = "UPDATE audits SET state = $2, value = CAST($3 AS DOUBLE PRECISION) WHERE id = $1"
     await database.write(Step(sql, rows))

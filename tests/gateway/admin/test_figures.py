@@ -13,11 +13,9 @@ import pytest
 from made_traffic import NOW, call, passed
 from page_running import put, traffic
 
-from farthing.gateway.admin import requests_read
 from farthing.gateway.admin.figures import Figures, Totals, midnight, week
 from farthing.gateway.admin.requests_read import PAGE, PageCursor, lines, query, whole
-from farthing.gateway.monitoring import tables
-from farthing.gateway.recording import traffic_rows, traffic_sums
+from farthing.gateway.recording import traffic_sums
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic_rows import cost_of
 from farthing.storage.database import Database, open_database
@@ -30,9 +28,7 @@ REQUESTS = [
 
 def playing(where: str, play: Callable[[Database], Awaitable[None]]) -> None:
     async def go() -> None:
-        recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
-        schema = (*recorded, *requests_read.SCHEMA)
-        database = await open_database(where, schema)
+        database = await open_database(where)
         await play(database)
         await database.aclose()
 

@@ -10,12 +10,9 @@ from page_running import put
 
 from farthing.gateway.admin import certificate_figures as read
 from farthing.gateway.admin.certificate_figures import Promised, promised
-from farthing.gateway.monitoring import tables
-from farthing.gateway.recording import traffic_rows
 from farthing.gateway.recording.record import RequestRecord
 from farthing.storage.database import Database, Step, microseconds, open_database
 
-SCHEMA = (*traffic_rows.SCHEMA, *tables.SCHEMA, *read.SCHEMA)
 AUDIT = """INSERT INTO audits VALUES
 ($1, $2, 'letters', 'default', $3, 'audit', $4, 'reference', 1, 'done', '', 0, 0, 0, $5, '')"""
 
@@ -28,7 +25,7 @@ def replied(
 
 
 async def filled(where: str, audits: list[tuple[RequestRecord, float, float]]) -> Database:
-    database = await open_database(where, SCHEMA)
+    database = await open_database(where)
     rows = [
         (one.id, microseconds(one.at), one.certificate, probability, value)
         for one, probability, value in audits

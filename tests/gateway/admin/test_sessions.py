@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from farthing.gateway.admin.login_throttle import Attempts, network_of
-from farthing.gateway.admin.sessions import IDLE, LONGEST, SCHEMA, Session, Sessions
+from farthing.gateway.admin.sessions import IDLE, LONGEST, Session, Sessions
 from farthing.storage.database import open_database
-from farthing.storage.keys import SCHEMA as KEYS
 from farthing.storage.keys import KeyRecord, Keys
+from farthing.storage.migrations import migrate
 
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -38,8 +38,8 @@ Play = Callable[[Sessions, Keys, KeyRecord, Clock], Awaitable[None]]
 def playing(where: str, play: Play) -> None:
     async def go() -> None:
         clock = Clock()
-        keys = Keys(await open_database(where, KEYS), clock.date, clock.ticks)
-        database = await open_database(where, SCHEMA)
+        keys = Keys(await open_database(where), clock.date, clock.ticks)
+        database = await open_database(where)
         key, _ = await keys.make("owner", scopes=["admin"])
         await play(Sessions(database, keys, clock.date), keys, key, clock)
         await keys.aclose()
@@ -64,6 +64,7 @@ def test_a_session_is_found_by_its_token_alone(where: str) -> None:
 
 def test_the_database_has_no_token(tmp_path: Path) -> None:
     file = tmp_path / "farthing.db"
+    asyncio.run(migrate(str(file)))
     found: list[Session] = []
 
     async def play(sessions: Sessions, _: Keys, key: KeyRecord, __: Clock) -> None:
@@ -122,7 +123,7 @@ def test_what_has_ended_is_deleted(where: str) -> None:
         await sessions.begin(key)
         clock.after(IDLE)
         last = await sessions.begin(key)
-        database = await open_database(where, ())
+        database = await open_database(where)
         assert await database.read("SELECT count(*) FROM sessions") == [(1,)]
         await database.aclose()
         await sessions.end_all(key.id)

@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Place:
 
 def audits(where: str, place: Place, since: datetime = NOW, *, gold: bool = False) -> Audits:
     async def go() -> Audits:
-        database = await open_database(where, (), create=False)
+        database = await open_database(where)
         try:
             return await audited_traces(database, place, since, gold=gold)
         finally:
@@ -86,7 +86,7 @@ def test_what_is_right_takes_accepted_answers_and_volunteered_ones_do_not_count(
     write(where, [*some, *extra])
 
     async def feedback() -> None:
-        database = await open_database(where, (), create=False)
+        database = await open_database(where)
         rows = [(one.id, microseconds(NOW), "B") for one in (*some[:20], *extra)]
         insert = "INSERT INTO feedback (id, at_us, gold, revision, writer)"
         await database.write(Step(f"{insert} VALUES ($1, $2, $3, 1, '')", rows))

@@ -6,7 +6,7 @@ from datetime import timedelta
 from made_traffic import NOW
 
 from farthing.gateway.monitoring.base import Change, Deployed
-from farthing.gateway.monitoring.deployments import SCHEMA, deployments, note_deployment
+from farthing.gateway.monitoring.deployments import deployments, note_deployment
 from farthing.storage.database import open_database
 
 
@@ -20,7 +20,7 @@ def noted(where: str, *all_: Deployed) -> list[Deployed]:
     """Note some one after the other, and read them back."""
 
     async def go() -> list[Deployed]:
-        database = await open_database(where, SCHEMA)
+        database = await open_database(where)
         try:
             for each in all_:
                 await note_deployment(database, each)
@@ -33,7 +33,7 @@ def noted(where: str, *all_: Deployed) -> list[Deployed]:
 
 def test_workers_that_find_one_bundle_note_it_once(where: str) -> None:
     async def go() -> list[Deployed]:
-        workers = [await open_database(where, SCHEMA) for _ in range(4)]
+        workers = [await open_database(where) for _ in range(4)]
         try:
             for certificate in ("a", "b"):
                 await asyncio.gather(*(note_deployment(w, one(certificate)) for w in workers))

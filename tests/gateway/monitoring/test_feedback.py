@@ -60,7 +60,7 @@ def playing(
 ) -> None:
     async def go() -> None:
         keep = keeping or TextRetention()
-        traffic = await open_traffic(where, keep.redact, keep.prompts)
+        traffic = await open_traffic(where, keep.redact, keep_prompts=keep.prompts)
         watch = await open_watch(where)
         try:
             await play(Desk(traffic, watch, Grading(watch.database, traffic, keep)))

@@ -22,6 +22,7 @@ from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import open_traffic
 from farthing.promises.statistics.confidence_sequence import interval
 from farthing.runtime.base import Agent
+from farthing.storage.migrations import migrate
 from farthing.tasks.text import TEXT
 from farthing.traces.base import Call
 
@@ -51,6 +52,7 @@ def played(where: str) -> tuple[PromiseStatus, dict[str, bool], float]:
     answers = {name: "4" if same else "5" for name, same in agreed.items()}
 
     async def go() -> PromiseStatus:
+        await migrate(where)
         traffic = await open_traffic(where, None, keep_prompts=True)
         watch = await open_watch(where)
         policies = {"sums": Pool(("small", "large"))}

@@ -24,6 +24,7 @@ from farthing.gateway.monitoring.bundle_path import place_of
 from farthing.gateway.monitoring.evidence import audited_traces
 from farthing.storage.database import Step, microseconds, open_database
 from farthing.storage.keys import open_keys
+from farthing.storage.migrations import migrate
 from farthing.traces.jsonl import read_traces
 
 RECORD = "[record]\nshare = 0.0\nusd_per_day = 1.0\n"
@@ -132,7 +133,7 @@ def reading(database: Path, sql: str) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
 
     async def go() -> list[tuple[Any, ...]]:
-        opened = await open_database(str(database), ())
+        opened = await open_database(str(database))
         try:
             return await opened.read(sql)
         finally:
@@ -184,7 +185,7 @@ def drawn(config: ServeConfig, since: datetime) -> int:
     """Return how many audits would recalibrate the policy."""
 
     async def go() -> int:
-        opened = await open_database(config.serve.database, ())
+        opened = await open_database(config.serve.database)
         try:
             return (
                 await audited_traces(opened, place_of(config, "letters"), since, gold=False)
@@ -282,13 +283,14 @@ def close(database: Path) -> None:
 
 
 async def write(database: Path, step: Step) -> None:
-    opened = await open_database(str(database), ())
+    opened = await open_database(str(database))
     await opened.write(step)
     await opened.aclose()
 
 
 async def keys(folder: Path) -> list[str]:
     """Make keys of two clients and of an administrator."""
+    await migrate(str(folder / "gateway.db"))
     opened = await open_keys(str(folder / "gateway.db"))
     try:
         made = [await opened.make(name) for name in ("one", "two")]

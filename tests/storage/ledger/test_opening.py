@@ -14,15 +14,17 @@ from farthing.errors import MissingExtraError, StoreError
 from farthing.storage.ledger.base import Amount, LeaseError, New
 from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 from farthing.storage.ledger.postgres import TRIES, PostgresLedgerDatabase
+from farthing.storage.migrations import migrate
 from farthing.traces.store import Store
 
 SECRETS = ["hunter2", "hun%74er2", "hunter%3F2", "hun/ter2", "h@nter2", "hun?ter2"]
 
 
 def use(where: str) -> None:
-    """Open accounts, reserve once, close them."""
+    """Make tables, open accounts, reserve once, close them."""
 
     async def inside() -> None:
+        await migrate(where)
         accounts: AccountLedger = await open_ledger(where)
         await accounts.reserve(["all"], Amount(1), [], lease_s=60)
         await accounts.aclose()
@@ -49,16 +51,17 @@ def test_what_was_written_is_there_again(where: str) -> None:
     assert asyncio.run(inside()) == 2
 
 
-def test_a_newer_ledger_is_refused(where: str) -> None:
-    use(where)
-    newer = "INSERT INTO ledger_schema VALUES (7)"
+def test_a_newer_database_is_refused(where: str) -> None:
+    newer = "UPDATE farthing_version SET version_num = '0007'"
     if where.startswith("postgresql://"):
         asyncio.run(execute(where, newer))
     else:
         with closing(sqlite3.connect(where, isolation_level=None)) as connection:
             connection.execute(newer)
-    with pytest.raises(StoreError, match=r"written by a newer Farthing \(version 7; this one kno"):
-        use(where)
+    said = r"written by a newer Farthing \(its tables are of version 0007; this one knows 0001\)"
+    for opening in (migrate(where), open_ledger(where)):
+        with pytest.raises(StoreError, match=said):
+            asyncio.run(opening)
 
 
 def test_a_trace_store_holds_a_ledger_too(tmp_path: Path) -> None:
@@ -75,7 +78,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path.write_text("not a database, but longer than the header of one would be\n" * 20)
     with pytest.raises(StoreError, match=r"notes.txt: file is not a database; check that it is"):
         use(str(path))
-    with pytest.raises(StoreError, match="unable to open database file; check"):
+    with pytest.raises(StoreError, match=r"cannot be made .*; check its folder"):
         use(str(tmp_path / "absent" / "ledger.db"))
 
 
@@ -120,7 +123,8 @@ def test_the_server_says_no_in_one_line(postgres: str) -> None:
 
 def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
-    with pytest.raises(MissingExtraError, match=r"a ledger in PostgreSQL needs .*\[postgres\]"):
+    monkeypatch.delitem(sys.modules, "farthing.storage.database_postgres", raising=False)
+    with pytest.raises(MissingExtraError, match=r"a PostgreSQL database needs .*\[postgres\]"):
         use("postgresql://me@127.0.0.1:1/farthing")
 
 
@@ -163,6 +167,7 @@ def test_what_failed_is_tried_again_and_done_once(
     after = after and problem in BREAKS
 
     async def inside() -> None:
+        await migrate(schema)
         database = await PostgresLedgerDatabase.open(schema)
         failing = Failing(database._pool, problem, after=after)
         monkeypatch.setattr(database, "_pool", failing)

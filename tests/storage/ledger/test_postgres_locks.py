@@ -10,6 +10,7 @@ import pytest
 from farthing.storage.ledger.base import Amount, Claimed, Limit, LimitError, New, UnderWay
 from farthing.storage.ledger.ledger import AccountLedger, open_ledger
 from farthing.storage.ledger.operations import Operation, Outcome
+from farthing.storage.migrations import migrate
 
 CAP = Limit("all", "usd", "total", 15)
 
@@ -31,6 +32,7 @@ class Uncommitted:
 @pytest.mark.parametrize("first", ["key:a", "all"])
 def test_a_reservation_waits_for_one_that_is_not_committed(schema: str, first: str) -> None:
     async def inside() -> None:
+        await migrate(schema)
         accounts = await open_ledger(schema)
         connection = await asyncpg.connect(schema)
         slow = AccountLedger(Uncommitted(connection))
@@ -54,6 +56,7 @@ def test_a_reservation_waits_for_one_that_is_not_committed(schema: str, first: s
 
 def test_a_claim_waits_for_one_that_is_not_committed(schema: str) -> None:
     async def inside() -> None:
+        await migrate(schema)
         accounts = await open_ledger(schema)
         connection = await asyncpg.connect(schema)
         async with connection.transaction():

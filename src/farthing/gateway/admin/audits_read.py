@@ -12,21 +12,14 @@ from farthing.storage.database import Database, Row
 
 Outcome = Literal["failed", "kept", "waiting"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-SCHEMA = (
-    """
-CREATE INDEX IF NOT EXISTS audits_not_kept ON audits (at_us, id)
-WHERE purpose = 'audit' AND value < 0.5""",
-    """
-CREATE INDEX IF NOT EXISTS audits_kept ON audits (at_us, id)
-WHERE purpose = 'audit' AND value >= 0.5""",
-)
 _ARE: dict[Outcome, str] = {
     "failed": "audits.value < 0.5",
     "kept": "audits.value >= 0.5",
     "waiting": "audits.value IS NULL AND audits.state <> 'failed'",
 }
 """Of parity 0.5 says that the reply was as right as the reference's."""
-_COLUMNS = {"policy": "audits.policy", "model": "request.model", "promise": "request.promise"}
+_COLUMNS = {name: f"request.{name}" for name in ("policy", "model", "promise")}
+"""Of the request, the policy too: by that of its audit SQLite takes an index in another order."""
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,6 @@ from farthing.storage.database import Database, microseconds
 MOST, MOST_AUDITS = 100_000, 2_000
 """Of how many replies, and of how many graded audits of them, the newest are read."""
 DELTA = 0.05
-SCHEMA = (
-    """
-CREATE INDEX IF NOT EXISTS traffic_under
-ON traffic_requests (policy, certificate, at_us, promise, cost_nano)
-WHERE certificate IS NOT NULL""",
-    """
-CREATE INDEX IF NOT EXISTS audits_graded ON audits (policy, certificate, at_us)
-WHERE value IS NOT NULL AND purpose = 'audit'""",
-)
 REPLIES = f"""
 SELECT count(*), CAST(coalesce(sum(cost_nano), 0) AS BIGINT), min(at_us) FROM (
     SELECT cost_nano, at_us FROM traffic_requests
@@ -71,7 +62,7 @@ async def promised(
     """Return what replies under a certificate came to; None where there are none.
 
     Args:
-        database: with recorded traffic and the tables of `watching.tables.SCHEMA`.
+        database: of a gateway.
         policy: its name.
         certificate: the mark of the certificate.
         kind: of its promise; of parity there is no share: it is about a difference.

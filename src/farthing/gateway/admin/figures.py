@@ -109,7 +109,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Figures:
-    """Reads the sums of a database with the tables of `traffic_sums.SCHEMA`."""
+    """Reads the sums of a gateway's database."""
 
     database: Database
 

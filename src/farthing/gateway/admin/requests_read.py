@@ -22,12 +22,6 @@ from farthing.traces.base import Call, CallError
 
 PAGE = 50
 _NEWEST = 2**62
-SCHEMA = (
-    """
-CREATE INDEX IF NOT EXISTS traffic_by_kind
-ON traffic_requests (policy, model, promise, at_us, id)""",
-    *audits_read.SCHEMA,
-)
 _LINE = """id, at_us, policy, model, promise, cost_nano, later_nano, saved_nano, latency_s, audited,
     trace"""
 

@@ -18,15 +18,6 @@ LONGEST = timedelta(hours=12)
 IDLE = timedelta(hours=1)
 NOTED = timedelta(minutes=1)
 """How exactly it is known when a session was last used: a page is no write to the database."""
-SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS sessions (
-    digest TEXT PRIMARY KEY,
-    key_id TEXT NOT NULL,
-    made_us BIGINT NOT NULL,
-    used_us BIGINT NOT NULL
-)""",
-)
 _INSERT = "INSERT INTO sessions (digest, key_id, made_us, used_us) VALUES ($1, $2, $3, $3)"
 _SELECT = "SELECT key_id, made_us, used_us FROM sessions WHERE digest = $1"
 _USED = "UPDATE sessions SET used_us = $2 WHERE digest = $1"
@@ -64,7 +55,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of a database with the tables of `SCHEMA`."""
+    """The sessions of a gateway's database."""
 
     def __init__(
         self,

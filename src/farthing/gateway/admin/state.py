@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from jinja2 import Environment
 
 from farthing.errors import InputError
-from farthing.gateway.admin import certificate_figures, requests_read, sessions
 from farthing.gateway.admin.figures import Figures
 from farthing.gateway.admin.login_throttle import Attempts
 from farthing.gateway.admin.rendering import environment
 from farthing.gateway.admin.sessions import Sessions
 from farthing.gateway.app_state import GatewayState
-from farthing.gateway.monitoring import tables
 from farthing.gateway.monitoring.base import Watch
 from farthing.gateway.monitoring.status import open_watch
-from farthing.gateway.recording import traffic_rows, traffic_sums
 from farthing.storage.database import Database, open_database
 from farthing.storage.keys import Keys
 
@@ -52,12 +49,10 @@ async def opened_pages(gateway: GatewayState, watch: Watch | None = None) -> Asy
     if gateway.keys is None:
         raise InputError("the page is opened by keys, and none are needed here; set keys = true")
     where = gateway.config.serve.database
-    recorded = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *tables.SCHEMA)
-    schema = (*recorded, *requests_read.SCHEMA, *certificate_figures.SCHEMA)
     async with contextlib.AsyncExitStack() as stack:
-        database = await open_database(where, schema)
+        database = await open_database(where)
         stack.push_async_callback(database.aclose)
-        writing = await open_database(where, sessions.SCHEMA)
+        writing = await open_database(where)
         stack.push_async_callback(writing.aclose)
         if watch is None:
             watch = stored = await open_watch(where)

@@ -69,7 +69,7 @@ async def take_up(database: Database, worker: str, at_once: int) -> list[Audit]:
     Its own leases are renewed, and those that others let run out are taken up.
 
     Args:
-        database: with the tables of `SCHEMA`.
+        database: of a gateway.
         worker: who asks.
         at_once: how many are wanted.
     """

@@ -71,7 +71,7 @@ async def count(database: Database, delta: float) -> int:
     What another worker counts at the same moment is its own.
 
     Args:
-        database: with the tables of `SCHEMA`.
+        database: of a gateway.
         delta: of certificates that are new; see `statistics.begin`.
     """
     counted = 0

@@ -8,21 +8,6 @@ from farthing.promises.certificate import Certificate
 from farthing.storage.database import Database, Row, Step, microseconds, moment
 from farthing.traces.system import fingerprint
 
-SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS deployments (
-    policy TEXT NOT NULL,
-    mode TEXT NOT NULL,
-    number BIGINT NOT NULL,
-    at_us BIGINT NOT NULL,
-    certificate TEXT,
-    says TEXT NOT NULL,
-    how TEXT NOT NULL,
-    who TEXT,
-    PRIMARY KEY (policy, mode, number)
-)""",
-)
-"""Deployments of a policy's mode are numbered from 1."""
 UNPROVED = "Nothing is promised: nothing was proved of the bundle, so the strongest model answers."
 
 _LAST = """
@@ -70,7 +55,7 @@ async def note_deployment(database: Database, deployed: Deployed) -> None:
     came, that line says so from then on.
 
     Args:
-        database: with the table of `SCHEMA`.
+        database: of a gateway.
         deployed: the bundle.
     """
     place = deployed.policy, deployed.mode

@@ -98,7 +98,7 @@ class Grading:
     """Takes feedback."""
 
     database: Database
-    """With the tables of `SCHEMA`."""
+    """Of a gateway."""
     traffic: Traffic
     keeping: TextRetention
     """Which texts are kept."""

@@ -12,7 +12,6 @@ from farthing.gateway.monitoring.events import Closed, Under, event_row, inserte
 from farthing.gateway.monitoring.promises import is_difference
 from farthing.gateway.monitoring.recent_window import percent
 from farthing.gateway.monitoring.statistics import PROMISE, CertificateStats, StreamStats
-from farthing.gateway.monitoring.tables import SCHEMA
 from farthing.promises.statistics.confidence_sequence import MeanState, estimate, interval
 from farthing.storage.database import Database, Row, Step, microseconds, moment, open_database
 
@@ -53,7 +52,7 @@ class StoredWatch:
     """What is watched, in a database; see `Watch`."""
 
     def __init__(self, database: Database) -> None:
-        """Take a database with the tables of `SCHEMA`."""
+        """Take a gateway's database."""
         self.database = database
 
     async def kept(self, *, groups: bool = True) -> list[PromiseStatus]:
@@ -141,14 +140,9 @@ class StoredWatch:
         return set(newest.values())
 
 
-async def open_watch(where: str, *, create: bool = True) -> StoredWatch:
-    """Open what is watched; no gateway has to run.
-
-    Args:
-        where: the path of an SQLite file, or the URL of a PostgreSQL database.
-        create: whether an SQLite file that does not exist is made, and tables that lack.
-    """
-    return StoredWatch(await open_database(where, SCHEMA, create=create))
+async def open_watch(where: str) -> StoredWatch:
+    """Open what is watched; no gateway has to run. See `open_database`."""
+    return StoredWatch(await open_database(where))
 
 
 async def described(watch: StoredWatch) -> dict[str, Any]:

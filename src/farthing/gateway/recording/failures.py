@@ -11,22 +11,6 @@ from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic_rows import plain
 from farthing.storage.database import Database, Row, microseconds, moment, open_database
 
-SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS traffic_failures (
-    id TEXT PRIMARY KEY,
-    at_us BIGINT NOT NULL,
-    key_id TEXT,
-    model TEXT,
-    status BIGINT NOT NULL,
-    code TEXT NOT NULL,
-    said TEXT NOT NULL,
-    tries TEXT NOT NULL,
-    cost_nano BIGINT NOT NULL,
-    latency_s DOUBLE PRECISION NOT NULL
-)""",
-    "CREATE INDEX IF NOT EXISTS traffic_failures_by_time ON traffic_failures (at_us, id)",
-)
 INSERT = """
 INSERT INTO traffic_failures (
     id, at_us, key_id, model, status, code, said, tries, cost_nano, latency_s
@@ -127,7 +111,7 @@ async def find_in(where: str, of: FailureFilter) -> list[FailedRequest]:
         where: the path of an SQLite file, or the URL of a PostgreSQL database.
         of: which.
     """
-    database = await open_database(where, SCHEMA, create=False)
+    database = await open_database(where)
     try:
         return await find(database, of)
     finally:

@@ -15,8 +15,8 @@ from datetime import datetime
 from uuid import uuid4
 
 from farthing.errors import StoreError
-from farthing.gateway.monitoring import event_writer, tables
-from farthing.gateway.recording import failures, traffic_rows, traffic_sums
+from farthing.gateway.monitoring import event_writer
+from farthing.gateway.recording import failures, traffic_sums
 from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.redaction import Redact, load_redaction
@@ -71,7 +71,7 @@ class Traffic:
         """Begin to write; a loop has to run.
 
         Args:
-            database: with the tables of `SCHEMA`.
+            database: of a gateway.
             keeping: which texts are written.
             waiting: records that may wait to be written.
         """
@@ -268,13 +268,7 @@ class Traffic:
 __all__ = ["Redact", "RequestRecord", "Traffic", "load_redaction", "open_traffic"]
 
 
-async def open_traffic(
-    where: str,
-    redact: Redact | None,
-    keep_prompts: bool,  # noqa: FBT001
-    *,
-    create: bool = True,
-) -> Traffic:
+async def open_traffic(where: str, redact: Redact | None, *, keep_prompts: bool) -> Traffic:
     """Open the traffic of a database.
 
     Args:
@@ -283,9 +277,5 @@ async def open_traffic(
             what looks like a key.
         keep_prompts: whether texts are kept at all. Without, neither messages nor questions nor
             replies are: what was asked, what it cost and how long it took remain.
-        create: whether an SQLite file that does not exist is made, and tables that lack.
     """
-    schema = (*traffic_rows.SCHEMA, *traffic_sums.SCHEMA, *failures.SCHEMA, *tables.SCHEMA)
-    return Traffic(
-        await open_database(where, schema, create=create), TextRetention(redact, keep_prompts)
-    )
+    return Traffic(await open_database(where), TextRetention(redact, keep_prompts))

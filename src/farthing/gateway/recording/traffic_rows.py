@@ -14,44 +14,6 @@ from farthing.storage.database import Row, microseconds, moment
 from farthing.traces.base import Call, Trace
 from farthing.traces.system import System
 
-SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS traffic_requests (
-    id TEXT PRIMARY KEY,
-    at_us BIGINT NOT NULL,
-    key_id TEXT,
-    conversation TEXT NOT NULL,
-    policy TEXT,
-    model TEXT NOT NULL,
-    messages TEXT,
-    trace TEXT NOT NULL,
-    later TEXT NOT NULL DEFAULT '',
-    promise TEXT NOT NULL,
-    cost_nano BIGINT NOT NULL,
-    later_nano BIGINT NOT NULL DEFAULT 0,
-    saved_nano BIGINT,
-    latency_s DOUBLE PRECISION NOT NULL,
-    system TEXT,
-    certificate TEXT,
-    mode TEXT,
-    answered_by TEXT,
-    "group" TEXT,
-    audit DOUBLE PRECISION,
-    audited BIGINT NOT NULL,
-    decided TEXT
-)""",
-    "CREATE INDEX IF NOT EXISTS traffic_by_time ON traffic_requests (at_us, id)",
-    "CREATE INDEX IF NOT EXISTS traffic_by_talk ON traffic_requests (conversation, at_us)",
-    "CREATE TABLE IF NOT EXISTS traffic_losses (what TEXT PRIMARY KEY, number BIGINT NOT NULL)",
-    """
-CREATE TABLE IF NOT EXISTS traffic_outside (
-    policy TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    number BIGINT NOT NULL,
-    PRIMARY KEY (policy, reason)
-)""",
-)
-
 INSERT = """
 INSERT INTO traffic_requests (
     id, at_us, key_id, conversation, policy, model, messages, trace, promise, cost_nano,

@@ -80,7 +80,7 @@ class TrafficSummary:
 
 async def summarise(where: str) -> TrafficSummary:
     """Count what a database holds."""
-    database = await open_database(where, (), create=False)
+    database = await open_database(where)
     try:
         lines = await database.read(_LINES)
         ((oldest, conversations),) = await database.read(_ALL)

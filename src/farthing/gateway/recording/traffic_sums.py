@@ -23,47 +23,6 @@ SHORTEST_S = 0.001
 REPLY, CALL = "reply", "call"
 """Whose latency it is: of a whole request by the model asked for, of one call by the model."""
 
-SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS traffic_hours (
-    hour BIGINT NOT NULL,
-    policy TEXT NOT NULL,
-    model TEXT NOT NULL,
-    promise TEXT NOT NULL,
-    requests BIGINT NOT NULL,
-    cost_nano BIGINT NOT NULL,
-    later_nano BIGINT NOT NULL,
-    saved_nano BIGINT NOT NULL,
-    compared BIGINT NOT NULL,
-    compared_nano BIGINT NOT NULL,
-    PRIMARY KEY (hour, policy, model, promise)
-)""",
-    """
-CREATE TABLE IF NOT EXISTS traffic_hours_calls (
-    hour BIGINT NOT NULL,
-    policy TEXT NOT NULL,
-    model TEXT NOT NULL,
-    later INTEGER NOT NULL,
-    calls BIGINT NOT NULL,
-    failed BIGINT NOT NULL,
-    cost_nano BIGINT NOT NULL,
-    PRIMARY KEY (hour, policy, model, later)
-)""",
-    """
-CREATE TABLE IF NOT EXISTS traffic_hours_latency (
-    hour BIGINT NOT NULL,
-    policy TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    model TEXT NOT NULL,
-    bucket INTEGER NOT NULL,
-    number BIGINT NOT NULL,
-    PRIMARY KEY (hour, policy, kind, model, bucket)
-)""",
-    "CREATE TABLE IF NOT EXISTS traffic_turn (one INTEGER PRIMARY KEY)",
-)
-"""`hour` counts from 1970, in UTC; a `policy` of '' is nobody's. `compared` are the requests of
-which it is known what the strongest model would have cost, `compared_nano` what they did cost."""
-
 _TURN = "INSERT INTO traffic_turn (one) VALUES (1) ON CONFLICT (one) DO UPDATE SET one = 1"
 """Writers take turns: two that add to the same sums in another order would wait for each other."""
 

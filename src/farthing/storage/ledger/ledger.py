@@ -7,7 +7,7 @@ from secrets import token_hex
 from typing import cast
 
 from farthing.errors import InputError, StoreError
-from farthing.storage.database import SCHEMES
+from farthing.storage.database import SCHEMES, check_tables
 from farthing.storage.ledger.base import (
     NOTHING,
     PERIODS,
@@ -71,15 +71,15 @@ AT_ONCE = 200
 
 
 async def open_ledger(where: str, now: Now = utc_now) -> "AccountLedger":
-    """Open the ledger of a database, whose tables are made where there are none.
+    """Open the ledger of a database whose tables are made; see `open_database`.
 
     Args:
-        where: the path of an SQLite file, `:memory:` for a ledger that ends with the process, or
-            the address of a PostgreSQL database, such as
-            `postgresql://user:password@host:5432/database`; `?search_path=NAME` puts the tables
-            into a schema of their own, which must exist.
+        where: the path of an SQLite file, or the address of a PostgreSQL database, such as
+            `postgresql://user:password@host:5432/database`; `?search_path=NAME` has the tables in
+            a schema of their own, which must exist.
         now: the clock.
     """
+    await check_tables(where)
     if where.startswith(SCHEMES):
         database: LedgerDatabase = await PostgresLedgerDatabase.open(where)
     else:

@@ -7,26 +7,23 @@ it is written and nobody waits in a circle.
 
 import asyncio
 from collections.abc import Sequence
-from importlib import import_module, resources
-from typing import TYPE_CHECKING, Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from farthing.errors import MissingExtraError, StoreError
+from farthing.errors import StoreError
 from farthing.storage.ledger.operations import Gone, Ok, Operation, Outcome, Settle
 
 if TYPE_CHECKING:
     import asyncpg
 
-VERSION = 1
 TRIES = 5
 WAIT_S = 0.025
 """Seconds before the second try are twice as many; each further wait is twice as long."""
 CONNECT_S = 10
 COMMAND_S = 30
-SCHEMA_LOCK = 7079
-"""Held while the tables are made, so that one process makes them."""
 SETTINGS = {
     # A check holds only if its statement sees all that was committed before it began.
     "default_transaction_isolation": "read committed",
@@ -39,7 +36,7 @@ class PostgresLedgerDatabase:
 
     def __init__(self, url: str) -> None:
         """Prepare for a database; `open` opens it."""
-        self._driver = driver = _asyncpg()
+        self._driver = driver = import_module("asyncpg")
         self._url = url
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._conflict = (driver.DeadlockDetectedError, driver.SerializationError)
@@ -52,7 +49,7 @@ class PostgresLedgerDatabase:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """Connect, and make the tables."""
+        """Connect."""
         database = cls(url)
         try:
             database._pool = await database._driver.create_pool(
@@ -63,17 +60,10 @@ class PostgresLedgerDatabase:
                 command_timeout=COMMAND_S,
                 server_settings=SETTINGS,
             )
-            version = await database._make_tables()
         except (*database._lost, database._driver.PostgresError, ValueError) as problem:
             await database.aclose()
             # What it came from may quote the password.
             raise database._explained(problem) from None
-        if version > VERSION:
-            await database.aclose()
-            raise StoreError(
-                f"{shown(url)}: its ledger was written by a newer Farthing (version {version}; "
-                f"this one knows {VERSION}); upgrade Farthing"
-            )
         return database
 
     async def apply(self, operations: Sequence[Operation]) -> list[Outcome]:
@@ -95,15 +85,6 @@ class PostgresLedgerDatabase:
     def _connections(self) -> "asyncpg.Pool[asyncpg.Record]":
         assert self._pool is not None, "open it first"  # noqa: S101
         return self._pool
-
-    async def _make_tables(self) -> int:
-        """Make the tables where there are none; return the version of those there are."""
-        schema = resources.files("farthing.storage.ledger") / "schema" / "postgres_1.sql"
-        async with self._connections.acquire() as connection, connection.transaction():
-            await connection.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
-            if not await connection.fetchval("SELECT to_regclass('ledger_schema') IS NOT NULL"):
-                await connection.execute(schema.read_text(encoding="utf-8"))
-            return int(await connection.fetchval("SELECT max(version) FROM ledger_schema"))
 
     async def _call(self, operations: str) -> tuple[str, bool]:
         """Return the server's answer, and whether a connection broke before it came."""
@@ -170,10 +151,3 @@ def passwords(url: str) -> set[str]:
     user = address.rpartition("@")[0]
     found = {user.partition(":")[2], *parse_qs(settings).get("password", [])} - {""}
     return found | {unquote(one) for one in found}
-
-
-def _asyncpg() -> Any:
-    try:
-        return import_module("asyncpg")
-    except ImportError as problem:
-        raise MissingExtraError("a ledger in PostgreSQL", "postgres") from problem

@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 from typing import Any, Self
 
 import msgspec
@@ -44,7 +43,6 @@ from farthing.storage.ledger.operations import (
     Windows,
 )
 
-VERSION = 1
 BUSY_S = 30.0
 """Seconds to wait for other processes that write the file."""
 
@@ -53,23 +51,20 @@ class SqliteLedgerDatabase:
     """One connection and the one thread that uses it."""
 
     def __init__(self, path: str) -> None:
-        """Prepare for a file, or `:memory:`; `open` opens it."""
+        """Prepare for a file; `open` opens it."""
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         self._connection: sqlite3.Connection | None = None
 
     @classmethod
     async def open(cls, path: str) -> Self:
-        """Open a file, and make its tables."""
+        """Open a file."""
         database, loop = cls(path), asyncio.get_running_loop()
         try:
             database._connection = await loop.run_in_executor(database._thread, _connected, path)
         except sqlite3.Error as problem:
             database._thread.shutdown(wait=False)
             raise database._explained(problem) from problem
-        except StoreError:
-            database._thread.shutdown(wait=False)
-            raise
         return database
 
     async def apply(self, operations: Sequence[Operation]) -> list[Outcome]:
@@ -108,34 +103,17 @@ class SqliteLedgerDatabase:
 
 
 def _connected(path: str) -> sqlite3.Connection:
-    """Open a file and make its tables; processes may do so at once."""
-    if sqlite3.sqlite_version_info < (3, 38):
-        raise StoreError(
-            f"the ledger needs SQLite 3.38 or newer; this Python has {sqlite3.sqlite_version}: "
-            "use a newer build of Python"
-        )
+    """Open a file; processes may do so at once."""
     connection = sqlite3.connect(
         path, isolation_level=None, timeout=BUSY_S, check_same_thread=False
     )
     try:
         write_ahead(connection, BUSY_S)
         connection.execute("PRAGMA synchronous = NORMAL")
-        schema = resources.files("farthing.storage.ledger") / "schema" / "sqlite_1.sql"
-        connection.executescript(schema.read_text(encoding="utf-8"))
-        _check_version(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _check_version(connection: sqlite3.Connection, path: str) -> None:
-    [(version,)] = connection.execute("SELECT max(version) FROM ledger_schema").fetchall()
-    if version > VERSION:
-        raise StoreError(
-            f"{path}: its ledger was written by a newer Farthing (version {version}; this one "
-            f"knows {VERSION}); upgrade Farthing"
-        )
 
 
 def write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:

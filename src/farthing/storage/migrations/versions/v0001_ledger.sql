@@ -1,52 +1,9 @@
--- Version 1. Money is integer nano-dollars, moments are text in UTC, names compare byte by byte.
-CREATE TABLE ledger_schema (version integer PRIMARY KEY);
-INSERT INTO ledger_schema VALUES (1);
-
--- What was spent and is set aside: an account in a window, such as 2026-11-22T14:05, 2026-11 or total.
--- Rows change all the time: room on their page keeps such a change from touching the index.
-CREATE TABLE ledger_windows (
-    account text COLLATE "C" NOT NULL,
-    "window" text COLLATE "C" NOT NULL,
-    settled_nano bigint NOT NULL DEFAULT 0,
-    settled_tokens bigint NOT NULL DEFAULT 0,
-    settled_calls bigint NOT NULL DEFAULT 0,
-    held_nano bigint NOT NULL DEFAULT 0,
-    held_tokens bigint NOT NULL DEFAULT 0,
-    held_calls bigint NOT NULL DEFAULT 0,
-    overcharged_nano bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (account, "window")
-) WITH (fillfactor = 50);
-
--- Calls under way, and those of unknown outcome that nobody has reconciled.
-CREATE TABLE ledger_holds (
-    id text COLLATE "C" PRIMARY KEY,
-    accounts text[] NOT NULL,
-    windows text[] NOT NULL,
-    nano bigint NOT NULL,
-    tokens bigint NOT NULL,
-    calls bigint NOT NULL,
-    made_at text COLLATE "C" NOT NULL,
-    lease_ends text COLLATE "C" NOT NULL,
-    state text NOT NULL CHECK (state IN ('reserved', 'sent', 'unknown')),
-    note text NOT NULL,
-    marked_at text COLLATE "C"
-);
-CREATE INDEX ledger_leases ON ledger_holds (lease_ends) WHERE state <> 'unknown';
-
--- Idempotency keys; status and body are there once the request was answered.
-CREATE TABLE ledger_keys (
-    key text COLLATE "C" PRIMARY KEY,
-    fingerprint text NOT NULL,
-    token text NOT NULL,
-    claimed_at text COLLATE "C" NOT NULL,
-    lease_ends text COLLATE "C" NOT NULL,
-    status integer,
-    body bytea
-);
+-- Operations of the ledger: each batch of them is one call of `ledger_apply`.
+ALTER TABLE ledger_windows SET (fillfactor = 50);
 
 -- Lock every account and key that operations touch. The order is the same for everyone, so that of
 -- two who want the same locks neither waits for the other. Locks end with the transaction.
-CREATE FUNCTION ledger_lock(operations jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_lock(operations jsonb) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(lock) FROM (
         SELECT DISTINCT hashtextextended(name, 7079) AS lock FROM (
@@ -67,7 +24,7 @@ END $$;
 
 -- Add to windows what stands in rows of the same shape, each window once. Where windows are old,
 -- those that were dropped meanwhile stay dropped.
-CREATE FUNCTION ledger_add(changes ledger_windows[], old boolean) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_add(changes ledger_windows[], old boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO ledger_windows AS w SELECT c.* FROM unnest(changes) c
         WHERE NOT old OR EXISTS (
@@ -85,7 +42,7 @@ END $$;
 -- Write holds if every check on any of them allows all of them together; else write nothing, and
 -- return which checks fail, by their order, with what is used there. A window is written once for
 -- all holds: each writing leaves a version of the row behind, and those of a crowd add up.
-CREATE FUNCTION ledger_reserve(operations jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_reserve(operations jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     holds ledger_holds[] := ARRAY(
         SELECT jsonb_populate_record(NULL::ledger_holds, o -> 'hold')
@@ -123,7 +80,7 @@ END $$;
 
 -- Return what closing a hold at a cost changes in its windows; one of unknown outcome was charged in
 -- full before.
-CREATE FUNCTION ledger_change(hold ledger_holds, nano bigint, tokens bigint, calls bigint)
+CREATE OR REPLACE FUNCTION ledger_change(hold ledger_holds, nano bigint, tokens bigint, calls bigint)
 RETURNS SETOF ledger_windows LANGUAGE plpgsql AS $$
 DECLARE
     charged integer := (hold.state = 'unknown')::integer;
@@ -136,7 +93,7 @@ BEGIN
 END $$;
 
 -- Add up changes, so that each window comes once.
-CREATE FUNCTION ledger_sum(changes ledger_windows[]) RETURNS ledger_windows[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_sum(changes ledger_windows[]) RETURNS ledger_windows[] LANGUAGE plpgsql AS $$
 BEGIN
     RETURN ARRAY(SELECT ROW(account, "window", sum(settled_nano), sum(settled_tokens),
         sum(settled_calls), sum(held_nano), sum(held_tokens), sum(held_calls),
@@ -145,7 +102,7 @@ BEGIN
 END $$;
 
 -- Close holds at their costs; return the ids of those that could be closed.
-CREATE FUNCTION ledger_settle(operations jsonb) RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_settle(operations jsonb) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     changes ledger_windows[];
     closed text[];
@@ -165,7 +122,7 @@ BEGIN
 END $$;
 
 -- Charge a hold in full and mark it.
-CREATE FUNCTION ledger_mark(asked_id text, now text) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_mark(asked_id text, now text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     hold ledger_holds;
 BEGIN
@@ -182,7 +139,7 @@ BEGIN
 END $$;
 
 -- Close every hold whose lease has ended.
-CREATE FUNCTION ledger_sweep(now text) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_sweep(now text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     never jsonb := (SELECT coalesce(jsonb_agg(jsonb_build_object(
         'id', id, 'nano', 0, 'tokens', 0, 'calls', 0, 'marked', false)), '[]')
@@ -198,7 +155,7 @@ BEGIN
 END $$;
 
 -- Take an idempotency key, or say who has it.
-CREATE FUNCTION ledger_claim(operation jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_claim(operation jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     taken ledger_keys;
 BEGIN
@@ -220,7 +177,7 @@ BEGIN
 END $$;
 
 -- Drop old keys, and minutes and hours in which nothing is set aside.
-CREATE FUNCTION ledger_forget(before text, now text) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_forget(before text, now text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     number integer;
 BEGIN
@@ -233,7 +190,7 @@ BEGIN
 END $$;
 
 -- Carry out one operation; what it touches is locked.
-CREATE FUNCTION ledger_do(operation jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_do(operation jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     rows jsonb;
 BEGIN
@@ -289,7 +246,7 @@ END $$;
 -- Reservations that fit all together are written together, before the rest: nothing in the same
 -- batch waits for another's outcome. Settling likewise, where no hold is named twice. Where they do
 -- not fit, each is tried by itself.
-CREATE FUNCTION ledger_apply(operations jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ledger_apply(operations jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     reserving jsonb := jsonb_path_query_array(operations, '$[*] ? (@.type == "reserve")');
     settling jsonb := jsonb_path_query_array(operations, '$[*] ? (@.type == "settle")');
