@@ -219,6 +219,9 @@ def test_a_call_of_unknown_outcome_is_listed_and_settled(
     listed = capsys.readouterr().out
     assert one["id"][:12] in listed
     assert "key:app" in listed
+    beyond = ["spending", config, "--settle", one["id"], "--usd", "5"]
+    assert farthing(beyond) == 2
+    assert "can have cost $0.02" in capsys.readouterr().err
     assert farthing(["spending", config, "--settle", one["id"][:12], "--usd", "0.001"]) == 0
     capsys.readouterr()
     assert farthing(["spending", config, "--json"]) == 0

@@ -36,6 +36,9 @@ def spending(
     usd: Annotated[
         str | None, typer.Option(metavar="USD", help="What it cost, as the provider's bill says.")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Settle at more than the call can have cost, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say what every key, team, policy and model was charged, and what is left of each limit.
@@ -51,7 +54,7 @@ def spending(
         raise InputError("--settle ID needs --usd, what the call cost; and --usd the id of a call")
     read = read_config(config)
     if settle is not None and usd is not None:
-        _show_unknown(asyncio.run(_settled(read, settle, _nano(usd))), as_json)
+        _show_unknown(asyncio.run(_settled(read, settle, _nano(usd), beyond=yes)), as_json)
         remark(f"settled {settle} at ${usd}")
         return
     found = asyncio.run(_charged(read))
@@ -89,8 +92,11 @@ async def _charged(config: "ServeConfig") -> "SpendingReport":
         await ledger.aclose()
 
 
-async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[UnknownCall, ...]":
+async def _settled(
+    config: "ServeConfig", name: str, nano: int, *, beyond: bool
+) -> "tuple[UnknownCall, ...]":
     """Settle a call of unknown outcome; return those that are left."""
+    from farthing.money import dollars
     from farthing.storage.ledger.base import Amount
     from farthing.storage.ledger.ledger import open_ledger
 
@@ -102,6 +108,11 @@ async def _settled(config: "ServeConfig", name: str, nano: int) -> "tuple[Unknow
             said = "several calls" if known else "no call"
             raise InputError(f"{said} of unknown outcome begin with '{name}'; --unknown lists them")
         one = there.pop(known[0])
+        if nano > one.amount.nano and not beyond:
+            most = dollars(one.amount.nano)
+            raise InputError(
+                f"--usd: the call can have cost {most} at most; if the bill says more, --yes"
+            )
         await ledger.reconcile(one.id, Amount(nano, one.amount.tokens, one.amount.calls))
         return tuple(there.values())
     finally:
