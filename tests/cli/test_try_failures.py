@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -61,3 +62,18 @@ def test_a_few_requests_that_a_model_refuses_do_not_stop_it(
         assert (call.answer is None) is (call.error is not None) is (trace in refused)
     assert found["recommended"]
     assert "300 questions recorded into tickets.try.db" in done.err
+
+
+@pytest.mark.slow
+def test_a_dead_endpoint_stops_it_with_its_first_question(
+    farthing: Farthing, endpoint: Endpoint, log: Path
+) -> None:
+    endpoint.reply = answered
+    nobody = ("--models", "http://127.0.0.1:9/v1#nano", "--reference", f"{endpoint.url}#large")
+    began = monotonic()
+    done = farthing("try", log, *nobody, *PRICES, "--max-cost", "1", "--yes")
+    assert monotonic() - began < 30
+    assert done.code == 1
+    (stopped,) = [line for line in done.err.splitlines() if line.startswith("stopped: ")]
+    assert stopped.startswith("stopped: model 'nano' at http://127.0.0.1:9/v1")
+    assert stopped.endswith(": is it running, is the url right?")

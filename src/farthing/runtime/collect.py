@@ -27,7 +27,13 @@ from farthing.runtime.journal import (
     exclusive_lock,
 )
 from farthing.runtime.meter import Meter
-from farthing.runtime.protocol import Protocol, RecordingPlan, may_succeed_later, trace_of
+from farthing.runtime.protocol import (
+    Protocol,
+    RecordingPlan,
+    may_succeed_later,
+    trace_of,
+    transient_failure,
+)
 from farthing.runtime.refusals import Refusals, refuses, roles_answering
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
@@ -217,7 +223,9 @@ class _Collection:
                 self.meter.close(BudgetError(str(error)))
                 return
             self.watch(self.progress)
-            if (hopeless := self.progress.hopeless or self.refusals.hopeless) is not None:
+            unreached = self.recording.gate and self.recording.gate.dead(self.progress.failed)
+            hopeless = unreached or self.progress.hopeless or self.refusals.hopeless
+            if hopeless is not None:
                 self.meter.close(BudgetError(hopeless))
 
     async def _one(self, question: Question) -> None:
@@ -241,14 +249,6 @@ class _Collection:
         self.progress.done += 1
         self.progress.failed.pop(trace.id, None)
         self.progress.unanswered.update((c.role, c.error.type) for c in trace.calls if c.error)
-
-
-def transient_failure(trace: Trace) -> str | None:
-    """Return what kept a question from being recorded; None where nothing did."""
-    for call in trace.calls:
-        if call.error is not None and may_succeed_later(call):
-            return f"round {call.round}, {call.role}: {call.error.type}: {call.error.message}"
-    return None
 
 
 def lacking(
