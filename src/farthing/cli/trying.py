@@ -148,6 +148,8 @@ def try_models(
 
     prices = asked.prices
     names = tuple(name.strip() for name in asked.models.split(",") if name.strip())
+    if not names:
+        raise InputError("--models names no model; give one, such as openai/gpt-4.1-nano")
     wanted = Wanted(names, asked.sample, seed, asked.reference, asked.task, asked.judge)
     log = read_log(traces, prices)
     trying = prepare(log, files.named(traces), wanted, prices)
