@@ -21,6 +21,7 @@
     │   ├── RedirectedError        the endpoint is elsewhere; a key goes nowhere else
     │   ├── ModelTimeoutError      no full reply in time
     │   ├── ModelConnectionError   no connection, or it broke, or the server failed
+    │   │   └── UnreachableError   nobody took the connection
     │   └── MalformedReplyError    a reply that is not what the interface promises
     ├── BudgetError                the money is spent, or what is left cannot pay for this
     └── CalibrationError           arrays that cannot be calibrated
@@ -254,6 +255,10 @@ class ModelConnectionError(ModelError):
 
     kind = "connection"
     retriable = True
+
+
+class UnreachableError(ModelConnectionError):
+    """Nobody took the connection: nothing was sent."""
 
 
 class MalformedReplyError(ModelError):

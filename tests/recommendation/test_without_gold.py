@@ -7,10 +7,11 @@ import pytest
 
 import farthing as ft
 from farthing.errors import InputError
-from farthing.promises.kinds.agreement import AgreementPromise
+from farthing.promises.kinds.agreement import Agreement, AgreementPromise
 from farthing.promises.paired import Paired, parity_p_values
 from farthing.promises.statistics.paired_test import loss_p_value
-from farthing.traces.arrays import TraceArrays
+from farthing.recommendation.recommend import _ungraded
+from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.grades.overlay import at_worst, graded
 
 PRICES = {"mini": 0.0001, "mid": 0.0004, "large": 0.004}
@@ -151,3 +152,14 @@ def test_an_escalated_answer_agrees_by_construction() -> None:
     traces = graded(questions(200), "same as large")
     large = traces.roles.index("large")
     assert traces.correct[:, 0, large].all()
+
+
+def test_empty_answers_are_no_grades_that_somebody_gave() -> None:
+    traces = questions(40)
+    empty = np.arange(40) < 4
+    answer = np.where(empty[:, None, None], NO_ANSWER, traces.answer).astype(np.int16)
+    traces = replace(traces, answer=answer, correct=traces.correct & ~empty[:, None, None])
+    asked = Agreement("large", 0.1, 0.1)
+    assert _ungraded(hidden(traces, np.ones(40, dtype=bool)), asked) == ""
+    said = _ungraded(hidden(traces, np.arange(40) < 20), asked)
+    assert said.startswith("16 of 40 questions are not graded, and agreement reads no grade")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -127,10 +127,15 @@ def _say_price(price: "estimate.JobEstimate", balance: "Balance") -> None:
         remark(f"note: {warning}")
 
 
-def say_end(report: "collection.Report", store: Path) -> None:
-    """Say how a collection ended: what is recorded, what failed, and what that cost."""
+def say_end(
+    report: "collection.Report", store: Path, say: Callable[[str], None] = typer.echo
+) -> None:
+    """Say how a collection ended: what is recorded, what failed, and what that cost.
+
+    `say` prints what is recorded; all else is beside the results.
+    """
     progress, balance = report.progress, report.balance
-    typer.echo(
+    say(
         f"{counted(progress.done, 'question')} recorded into {store}, "
         f"{report.earlier:,} {'was' if report.earlier == 1 else 'were'} there; "
         f"{in_usd(balance.settled_nano)} of {in_usd(balance.cap_nano)} spent"
@@ -144,6 +149,8 @@ def say_end(report: "collection.Report", store: Path) -> None:
         failed = counted(len(progress.failed), "question")
         remark(f"{failed} failed; the next run asks again:")
         _list(_alike(progress.failed))
+    for (role, kind), n in progress.unanswered.items():
+        remark(f"{role} gave no answer to {counted(n, 'question')}, recorded as such: {kind}")
     if report.failures:
         tries = sum(one.tries for one in report.failures)
         said = f"failed tries: {tries:,}, which count as {in_usd(_counted(report))}"

@@ -32,7 +32,7 @@ def read_delta(text: str) -> Fraction:
 
 def read_confidence(text: str) -> Fraction:
     """Read a confidence, 1 - delta, exactly as it is written."""
-    return _between_0_and_1(text, "confidence")
+    return _between_0_and_1(text, "confidence", "0.9")
 
 
 def read_epsilon(text: str) -> Fraction:
@@ -98,13 +98,14 @@ def date_of(text: str | None) -> datetime | None:
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
-def _between_0_and_1(text: str, name: str) -> Fraction:
+def _between_0_and_1(text: str, name: str, such_as: str = "0.1") -> Fraction:
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise typer.BadParameter(f"{name} is {text!r}, which is no number; try 0.1") from None
+        raise typer.BadParameter(f"{name} is {text!r}, which is no number; try {such_as}") from None
     if not 0 < value < 1:
-        raise typer.BadParameter(f"{name} is {text}; it must lie between 0 and 1, such as 0.1")
+        said = f"{name} is {text}; it must lie between 0 and 1, such as {such_as}"
+        raise typer.BadParameter(said)
     return value
 
 

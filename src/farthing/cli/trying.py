@@ -1,7 +1,7 @@
 """`farthing try`: cheaper models on a sample of a log, and what could be saved with them."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -148,6 +148,8 @@ def try_models(
 
     prices = asked.prices
     names = tuple(name.strip() for name in asked.models.split(",") if name.strip())
+    if not names:
+        raise InputError("--models names no model; give one, such as openai/gpt-4.1-nano")
     wanted = Wanted(names, asked.sample, seed, asked.reference, asked.task, asked.judge)
     log = read_log(traces, prices)
     trying = prepare(log, files.named(traces), wanted, prices)
@@ -160,6 +162,7 @@ def try_models(
         files.check_file(kept.report)
     judging.judged_before(path, trying.judged)
     cap_nano = nano_from_usd(max_cost)
+    say = remark if as_json else typer.echo
     _say_plan(trying, path, cap_nano)
     _agree(trying, yes=yes)
     with interruptible("every reply so far is kept, run it again to go on"):
@@ -168,10 +171,10 @@ def try_models(
             remember(store, Tried.of(trying.replay, _given(prices), judge))
         with displayed() as display:
             report = collection.collect_locally(trying.replay, path, cap_nano, display.show)
-        say_end(report, path)
+        say_end(report, path, say)
         if report.progress.left:
             raise typer.Exit(exit_code(report))
-        again = _say_again(trying, path, cap_nano) if trying.asks_again else None
+        again = _say_again(trying, path, cap_nano, say) if trying.asks_again else None
         if trying.judged is not None:
             judging.judge(trying.judged, again, path, cap_nano)
     with Store.read(path) as store:
@@ -349,7 +352,7 @@ def _agree(trying: "Trying", *, yes: bool) -> None:
         raise typer.Exit(1)
 
 
-def _say_again(trying: "Trying", path: Path, cap_nano: int) -> "Again":
+def _say_again(trying: "Trying", path: Path, cap_nano: int, say: Callable[[str], None]) -> "Again":
     """Ask the reference again on a few; where no judge does it, say how often it agrees."""
     from farthing.promises.statistics.binomial import binomial_interval
     from farthing.runtime.second_answers import ask_again
@@ -362,7 +365,7 @@ def _say_again(trying: "Trying", path: Path, cap_nano: int) -> "Again":
     if not n or trying.judged is not None:
         return again
     low, high = binomial_interval(same, n, 0.05)
-    typer.echo(
+    say(
         f"{trying.replay.role} agrees with itself on {same} of {n} that it was asked again "
         f"({same / n:.1%}, 95 % interval {low:.1%} to {high:.1%}); "
         f"{in_usd(balance.settled_nano)} spent in all"

@@ -72,15 +72,16 @@ def config_text(tried: Tried, bundle: Bundle, folder: Path) -> str:
     """Return the configuration that serves a bundle of a try; `folder` is where the bundle is."""
     pool = pool_of(bundle)
     roles = tuple(dict.fromkeys((*pool, tried.reference)))
-    # Clients name the model; those that name its effort as well are answered as they ask.
-    named = split_name(tried.reference)[0]
+    # Clients name the model as they did; those that name its effort are answered as they ask.
+    called = (split_name(name)[0] for name in (tried.reference, tried.logged) if name)
+    named = list(dict.fromkeys(called))
     task: dict[str, Any] = {
         "pool": list(pool),
         "task": tried.task,
         "system": tried.system or "",
         "max_tokens": tried.max_tokens,
         "bundle": folder.name,
-        "answers_for": list(dict.fromkeys([named, tried.reference])),
+        "answers_for": list(dict.fromkeys([*named, tried.reference])),
     }
     if tried.temperature is not None:
         task["temperature"] = float(tried.temperature)
@@ -91,9 +92,10 @@ def config_text(tried: Tried, bundle: Bundle, folder: Path) -> str:
     }
     parts = [_HEAD.format(bundle=folder.name), _table("serve", serve)]
     parts += [_table(f"models.{_quoted(role)}", _settings(tried.models[role])) for role in roles]
-    if named not in roles:
-        plain = replace(tried.models[tried.reference], reasoning_effort=None, thinking_budget=None)
-        parts += [_table(f"models.{_quoted(named)}", _settings(plain))]
+    plain = replace(tried.models[tried.reference], reasoning_effort=None, thinking_budget=None)
+    parts += [
+        _table(f"models.{_quoted(name)}", _settings(plain)) for name in named if name not in roles
+    ]
     models = dict.fromkeys(tried.models[role].model for role in roles)
     if prices := {name: tried.prices[name] for name in models if name in tried.prices}:
         lines = [f"{_quoted(name)} = {_inline(each)}" for name, each in prices.items()]

@@ -7,10 +7,17 @@ increase, multiplicative decrease; Chiu and Jain 1989, as in TCP's congestion co
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from farthing.errors import ModelConnectionError, ModelTimeoutError, RateLimitError
+from farthing.errors import (
+    ModelConnectionError,
+    ModelError,
+    ModelTimeoutError,
+    RateLimitError,
+    UnreachableError,
+)
 from farthing.models.base import Completion, Model, Prompt, longest
 
 FIRST = 8
@@ -40,6 +47,8 @@ class Gate:
         self._inside = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._since_halved = FIRST
+        self.unreached: dict[str, str] = {}
+        """Model to the failure that says so, of those that nobody could connect to so far."""
 
     @property
     def allowed(self) -> int:
@@ -61,6 +70,17 @@ class Gate:
         self._doubling = False
         self._since_halved = 0
         self._allowed = max(1.0, self._allowed / 2)
+
+    def dead(self, failed: Mapping[str, str]) -> str | None:
+        """Return why a question failed that nobody could connect to a model for; None: none did.
+
+        >>> gate = Gate(most=100)
+        >>> gate.unreached["nano"] = "nano: no connection"
+        >>> gate.dead({"q1": "nano: too late"}), gate.dead({"q2": "round 1: nano: no connection"})
+        (None, 'nano: no connection')
+        """
+        whys = self.unreached.values()
+        return next((why for why in whys if any(why in said for said in failed.values())), None)
 
     async def __aenter__(self) -> Self:
         """Wait for a place, in the order of arrival."""
@@ -104,6 +124,7 @@ class Noticed:
     def __init__(self, model: Model, gate: Gate) -> None:
         self._model = model
         self._gate = gate
+        self._reached = False
 
     @property
     def name(self) -> str:
@@ -114,11 +135,23 @@ class Noticed:
         """Answer one prompt; the gate learns how it went."""
         try:
             completion = await self._model.complete(prompt)
-        except _OVERLOADED:
-            self._gate.refused()
+        except ModelError as error:
+            self._note(error)
             raise
-        self._gate.succeeded()
+        self._note(None)
         return completion
+
+    def _note(self, error: ModelError | None) -> None:
+        """Tell the gate how a try went."""
+        if error is None:
+            self._gate.succeeded()
+        elif isinstance(error, _OVERLOADED):
+            self._gate.refused()
+        self._reached |= not isinstance(error, UnreachableError)
+        if self._reached:
+            self._gate.unreached.pop(self.name, None)
+        else:
+            self._gate.unreached[self.name] = str(error)
 
     def longest(self, prompt: Prompt) -> Prompt:
         """Return the prompt with the most output tokens that a call can have."""

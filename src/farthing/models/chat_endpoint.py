@@ -17,6 +17,7 @@ from farthing.errors import (
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
+    UnreachableError,
 )
 from farthing.models.http_failures import failure
 from farthing.models.remote import Key
@@ -182,7 +183,7 @@ class ChatEndpoint:
     def _break(self, error: Exception, largest_nano: int | None) -> ModelError:
         if isinstance(error, self._aiohttp.ClientConnectorError):
             problem = f"no connection ({type(error).__name__}): is it running, is the url right?"
-            return ModelConnectionError(f"{self.place}: {problem}")
+            return UnreachableError(f"{self.place}: {problem}")
         if isinstance(error, TimeoutError):
             problem = f"no full reply in time ({self._timeout_s:g} s at most)"
             return ModelTimeoutError(f"{self.place}: {problem}", cost_nano=largest_nano)

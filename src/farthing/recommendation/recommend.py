@@ -257,7 +257,8 @@ def _by_chance(plans: Sequence[Plan], played: Eligibility) -> Iterator[str]:
 def _ungraded(traces: TraceArrays, asked: Promise) -> str:
     """Say so where agreement is promised though some answers were graded."""
     missing = int(ungraded_questions(traces).sum())
-    if asked.needs_gold or not 0 < missing < len(traces):
+    graded = bool(((traces.answer != NO_ANSWER) & ~traces.ungraded).any())
+    if asked.needs_gold or not (missing and graded):
         return ""
     return (
         f"{missing:,} of {len(traces):,} questions are not graded, and agreement reads no grade; "

@@ -27,7 +27,14 @@ from farthing.runtime.journal import (
     exclusive_lock,
 )
 from farthing.runtime.meter import Meter
-from farthing.runtime.protocol import Protocol, RecordingPlan, may_succeed_later, trace_of
+from farthing.runtime.protocol import (
+    Protocol,
+    RecordingPlan,
+    may_succeed_later,
+    trace_of,
+    transient_failure,
+)
+from farthing.runtime.refusals import Refusals, refuses, roles_answering
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
 from farthing.traces.store import Store
@@ -90,6 +97,8 @@ class CollectionProgress:
     """Role to those of them whose reply could not be read."""
     examples: dict[str, str] = field(default_factory=dict)
     """Role to the first such reply; empty where it had no text."""
+    unanswered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Role and kind of failure to the calls that were recorded without an answer for it."""
 
     def plus(self, other: "CollectionProgress") -> "CollectionProgress":
         """Return both parts of a collection as one."""
@@ -101,6 +110,7 @@ class CollectionProgress:
             self.replies + other.replies,
             self.unread + other.unread,
             other.examples | self.examples,
+            self.unanswered + other.unanswered,
         )
 
     def note(self, calls: Iterable[Call]) -> None:
@@ -148,6 +158,7 @@ async def collect(  # noqa: PLR0913 - what is recorded, and how, each by its nam
     at_once: int = AT_ONCE,
     watch: Watch = unwatched,
     earlier: Mapping[str, Trace] | None = None,
+    answering: Iterable[str] = (),
 ) -> CollectionProgress:
     """Record a trace of every question that is not in the store; return how it went.
 
@@ -155,14 +166,19 @@ async def collect(  # noqa: PLR0913 - what is recorded, and how, each by its nam
     what its other calls said is in the journal, from which the meter pays. When the meter closes,
     calls under way are brought to an end and no question is begun. At most `at_once` questions are
     under way at any moment, and so many traces in memory. `earlier` has what the store holds of
-    questions that get more calls. Where nothing succeeds, or nothing can be read, it stops.
+    questions that get more calls. Where nothing succeeds, or nothing can be read, it stops. What is
+    refused by a role that answers others, or did before (`answering`), is recorded at the end.
     """
     progress = CollectionProgress(len(questions))
-    run = _Collection(iter(questions), recording, journal, meter, progress, watch, earlier or {})
+    refusals = Refusals(set(answering))
+    todo = iter(questions)
+    run = _Collection(todo, recording, journal, meter, progress, watch, earlier or {}, refusals)
     with garbage_seldom():
         await asyncio.gather(*(run.work() for _ in range(min(at_once, len(questions)))))
     if run.fatal is not None:
         raise run.fatal
+    for trace in refusals.results():
+        await run.keep(trace)
     run.progress.stopped = str(meter.closed) if meter.closed and run.progress.left else None
     return run.progress
 
@@ -187,6 +203,7 @@ class _Collection:
     progress: CollectionProgress
     watch: Watch
     earlier: Mapping[str, Trace]
+    refusals: Refusals
     fatal: FarthingError | None = None
 
     async def work(self) -> None:
@@ -206,29 +223,32 @@ class _Collection:
                 self.meter.close(BudgetError(str(error)))
                 return
             self.watch(self.progress)
-            if self.progress.hopeless is not None:
-                self.meter.close(BudgetError(self.progress.hopeless))
+            unreached = self.recording.gate and self.recording.gate.dead(self.progress.failed)
+            hopeless = unreached or self.progress.hopeless or self.refusals.hopeless
+            if hopeless is not None:
+                self.meter.close(BudgetError(hopeless))
 
     async def _one(self, question: Question) -> None:
         protocol, task = self.recording.protocol, self.recording.task
         calls = await protocol.calls(question, self.meter.client)
         trace = trace_of(question, task, calls, independent=protocol.independent)
         self.progress.note(trace.calls)
+        self.refusals.note(trace.calls)
         failure = transient_failure(trace)
         if failure is None:
-            finish, before = self.recording.stored, self.earlier.get(question.id)
-            await self.journal.keep(trace if finish is None else finish(trace, before))
-            self.progress.done += 1
-        else:
-            self.progress.failed[question.id] = failure
+            await self.keep(trace)
+            return
+        self.progress.failed[question.id] = failure
+        if protocol.independent and all(map(refuses, filter(may_succeed_later, calls))):
+            self.refusals.waiting.append(trace)
 
-
-def transient_failure(trace: Trace) -> str | None:
-    """Return what kept a question from being recorded; None where nothing did."""
-    for call in trace.calls:
-        if call.error is not None and may_succeed_later(call):
-            return f"round {call.round}, {call.role}: {call.error.type}: {call.error.message}"
-    return None
+    async def keep(self, trace: Trace) -> None:
+        """Store a trace."""
+        finish, before = self.recording.stored, self.earlier.get(trace.id)
+        await self.journal.keep(trace if finish is None else finish(trace, before))
+        self.progress.done += 1
+        self.progress.failed.pop(trace.id, None)
+        self.progress.unanswered.update((c.role, c.error.type) for c in trace.calls if c.error)
 
 
 def lacking(
@@ -325,6 +345,7 @@ async def _collect(
                 at_once=job.at_once,
                 watch=lambda progress: show(progress, journal.balance()),
                 earlier=earlier,
+                answering=roles_answering(store),
             )
     finally:
         journal.flush()

@@ -100,6 +100,14 @@ def may_succeed_later(call: Call) -> bool:
     return call.error is not None and call.error.type not in FINAL
 
 
+def transient_failure(trace: Trace) -> str | None:
+    """Return what kept a question from being recorded; None where nothing did."""
+    for call in trace.calls:
+        if call.error is not None and may_succeed_later(call):
+            return f"round {call.round}, {call.role}: {call.error.type}: {call.error.message}"
+    return None
+
+
 async def ask_agent(agent: Agent, turn: Turn, clients: Clients) -> Call:
     """Have an agent act; its call says the most that it could have cost when it was sent.
 

@@ -46,6 +46,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
     reference: str
     """The role that is paid for today."""
+    logged: str = ""
+    """What the log calls it, where `--reference` names it otherwise; empty: the same."""
     task: str
     """How answers are compared."""
     models: dict[str, OpenAISettings]
@@ -73,6 +75,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
         said = replay.asked_alike()
         return cls(
             reference=replay.role,
+            logged=replay.reference,
             task=replay.task.name,
             models={
                 name: section.settings

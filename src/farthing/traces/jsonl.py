@@ -9,7 +9,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -30,6 +30,13 @@ _MISSING = re.compile(r"Object missing required field `(.*)`$")
 _DEPENDENT_POOL = (
     "is false, but calls of a pool are independent; remove it, or record rounds of base and guide"
 )
+_OF_A_TABLE = (
+    "for a table of one call a line say which columns are which: farthing traces import FILE "
+    "--store traces.db --from table --column question=COLUMN --column model=COLUMN --column "
+    "text=COLUMN"
+)
+_NAMED = 12
+"""Unknown fields that are named."""
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -175,8 +182,10 @@ def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
 def _trace(raw: Any) -> Trace:
     if not isinstance(raw, dict):
         raise _WrongError("line", "is not a JSON object; write one question a line")
-    for name in sorted(raw.keys() - _TRACE_FIELDS):
-        raise _WrongError(name, f"is not a field of a trace; {_mend(name, _TRACE_FIELDS)}")
+    if unknown := sorted(raw.keys() - _TRACE_FIELDS):
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        names = ", ".join(unknown[:_NAMED]) + more
+        raise _WrongError(names, _unknown(unknown, table="calls" not in raw))
     calls = raw.get("calls")
     gathered = raw
     if isinstance(calls, list):
@@ -188,6 +197,18 @@ def _trace(raw: Any) -> Trace:
     if raw.get("independent") is False and shape_of(trace) == "pool":
         raise _WrongError("independent", _DEPENDENT_POOL)
     return trace
+
+
+def _unknown(names: Sequence[str], *, table: bool) -> str:
+    """Say how to mend fields that a trace does not have; `table`: the record may be no trace."""
+    what = "is not a field of a trace" if len(names) == 1 else "are not fields of a trace"
+    meant = {name: found for name in names if (found := near(name, _TRACE_FIELDS))}
+    if table and len(meant) < len(names):
+        return f"{what}; {_OF_A_TABLE}"
+    if len(names) == 1:
+        return f"{what}; {_mend(names[0], _TRACE_FIELDS)}"
+    guesses = "".join(f"; did you mean `{found}` by {name}?" for name, found in meant.items())
+    return f"{what}; remove or rename them{guesses}"
 
 
 def _gathered(call: Any, i: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from farthing.errors import InputError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, Options
-from farthing.traces.importers.chat import LoggedPrompt, read_prompt
+from farthing.traces.importers.chat import LoggedPrompt, Messages, read_prompt
 from farthing.traces.importers.row import MOST_USD, FileRow, as_number
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import LIMIT, parameters_of
@@ -197,7 +197,8 @@ class CallTable:
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the rows; one that names no model or no question is refused."""
         columns = columns_of(source, options)
-        unread = sorted(source.fields - set(columns.values()))
+        others = source.fields - set(columns.values())
+        unread = sorted(name if name.strip() else "(unnamed)" for name in others)
         if unread:
             yield ImportNote(
                 f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN, with NAME "
@@ -244,6 +245,7 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
         key=_key(prompt, system),
         system=system,
         history="" if history is None and system is not None else history,
+        messages=_messages(prompt, system),
         parameters=_parameters(row, column),
         gold=_accepted(row, of("gold")),
         correct=options.grade(score) if right is None else right,
@@ -268,6 +270,13 @@ def _key(prompt: LoggedPrompt | None, system: str | None) -> str | None:
     if prompt is None or not system or prompt.system == system:
         return prompt.key if prompt else None
     return f"system: {system}\n\n{prompt.key}"
+
+
+def _messages(prompt: LoggedPrompt | None, system: str | None) -> Messages | None:
+    """Return what was sent, whole; None where no row says it, or two columns contradict."""
+    if prompt is None or prompt.messages is None or not system or prompt.system == system:
+        return prompt.messages if prompt else None
+    return None if prompt.system else (("system", system), *prompt.messages)
 
 
 def _parameters(row: FileRow, column: Mapping[str, str]) -> dict[str, Any] | None:
