@@ -23,7 +23,6 @@ from farthing.runtime.collect import (
     collect,
     show_nothing,
     source_of,
-    unrecorded,
 )
 from farthing.runtime.job import Job
 from farthing.runtime.journal import (
@@ -34,6 +33,7 @@ from farthing.runtime.journal import (
     exclusive_lock,
 )
 from farthing.runtime.meter import Meter
+from farthing.runtime.unrecorded import unrecorded
 from farthing.tasks.base import Question
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
