@@ -102,7 +102,7 @@ async def version_of(database: Database, where: str) -> str | None:
     if not await database.read(there, VERSION_TABLE):
         return None
     [(found,)] = await database.read(f"SELECT max(version_num) FROM {VERSION_TABLE}")  # noqa: S608
-    return str(found)
+    return None if found is None else str(found)
 
 
 def named(where: str) -> str:
