@@ -297,7 +297,7 @@ def test_a_gateway_stops_the_thoughts_of_a_jobs_model(
     [
         (("cuts = [40, 80, 120, 160, 200]", "cuts = [80, 80]"), "must ascend"),
         (("cuts = [40, 80, 120, 160, 200]", "cuts = [80]"), "a list in brackets, at least 2 long"),
-        (("cuts = [40, 80, 120, 160, 200]", "cuts = [80, 999999999]"), "1,000,000"),
+        (("cuts = [40, 80, 120, 160, 200]", "cuts = [80, 999999999]"), "1000000"),
         (("max_tokens = 20", 'closes = " "'), "is empty"),
         (("max_tokens = 20", 'mode = "x"'), "takes no `mode`"),
         (('task = "gsm8k"', 'task = "gsm8k"\nmode = "samples"'), "stands alone"),

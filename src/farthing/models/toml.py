@@ -68,7 +68,7 @@ def _plain(problem: str, kind: type, path: str) -> str:
         allowed = " or ".join(_choices(get_type_hints(kind).get(path.strip(".`"))))
         return f"is {problem.removeprefix('Invalid enum value ')}; write {allowed or 'another'}"
     if found := _EXPECTED.match(problem):
-        bound = f", {_BOUNDS[found[3]]} {float(found[4]):,.15g}" if found[3] else ""
+        bound = f", {_BOUNDS[found[3]]} {float(found[4]):.15g}" if found[3] else ""
         bound += " long" if found[2] else ""
         return f"must be {_KINDS.get(found[1], found[1])}{bound}"
     return problem

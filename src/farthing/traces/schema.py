@@ -99,7 +99,7 @@ def plain(message: str, field: str) -> str:
     if bound.startswith("matching"):
         return "must not hold the character NUL"
     sign, _, limit = bound.partition(" ")
-    beyond = f", {_BOUNDS[sign]} {float(limit):,.15g}" if sign in _BOUNDS else ""
+    beyond = f", {_BOUNDS[sign]} {float(limit):.15g}" if sign in _BOUNDS else ""
     return f"must be {kind}{beyond}"
 
 
