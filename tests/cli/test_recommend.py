@@ -279,7 +279,7 @@ def test_other_promises_count_no_requests(refused: Refused, traces: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_stops_thoughts_is_to_be_evaluated_and_not_asked(
+def test_what_stops_thoughts_is_asked_with_the_job_that_stops_them(
     farthing: Farthing, tmp_path: Path
 ) -> None:
     lines = []
@@ -292,5 +292,6 @@ def test_what_stops_thoughts_is_to_be_evaluated_and_not_asked(
     (tmp_path / "thoughts.jsonl").write_text("\n".join(lines))
     done = farthing("recommend", "thoughts.jsonl", "--epsilon", "0.2", "--out", "b")
     assert done.code == 0, done.err
-    assert "Next: farthing evaluate more.jsonl --bundle b" in " ".join(done.out.split())
-    assert "farthing ask" not in done.out
+    said = " ".join(done.out.split())
+    assert "Next: farthing ask job.toml --bundle b" in said
+    assert "with an [agents.thought] in job.toml that is stopped at these cuts" in said
