@@ -190,7 +190,7 @@ def test_settled_learns_what_stopping_loses_and_what_is_left_to_pay() -> None:
 def test_thoughts_of_one_cut_have_nothing_to_decide() -> None:
     calls = [Call(round=1, role="m", answer="4", cost_usd=1e-6, ended=True)]
     traces = cascade(assemble([Trace(id=f"q{i}", gold=["4"], calls=calls) for i in range(20)]))
-    for policy in (fitted("settled", traces), RepeatsPolicy()):
+    for policy in (fitted("settled", traces), fitted("dtrec", traces), RepeatsPolicy()):
         assert replay(policy, traces).act(0.5).cost_nano.tolist() == [1_000] * 20
 
 

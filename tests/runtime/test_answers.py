@@ -28,6 +28,7 @@ from farthing.models.retry import Retrying, RetryPolicy
 from farthing.models.scripted import Reply, ScriptedModel
 from farthing.money import nano_from_usd
 from farthing.process.base import Policy
+from farthing.process.budget import CASCADE
 from farthing.promises.certificate import Certificate, Threshold
 from farthing.promises.kinds import online, split
 from farthing.promises.kinds.groups import GroupsPromise
@@ -287,6 +288,17 @@ def test_calls_that_see_one_another_are_another_protocol(seen: bool) -> None:
         assert ask(runner, QUESTION).guaranteed == (independent is not seen)
         said = "".join(runner.validity.invalid_because)
         assert ("made for calls that see" in said) == (independent is seen)
+
+
+def test_a_cascade_of_agents_that_judge_is_another_protocol() -> None:
+    base = BaseAgent(scripted("small", "Answer: Lisbon"))
+    plan = Dialogue((base, GuideAgent(scripted("large", "Yes"), samples=0)), 2)
+    origin = msgspec.structs.replace(
+        ORIGIN, roles=CASCADE, models=("small -> large",), mean_cost_nano=(0,), horizon=2,
+        independent=True,
+    )  # fmt: skip
+    runner = PolicyRunner(certified(FixedDepthPolicy(1), origin), plan, TEXT)
+    assert any("calls that see nothing" in why for why in runner.validity.invalid_because)
 
 
 def test_an_online_threshold_promises_nothing_once_it_is_frozen() -> None:

@@ -104,6 +104,15 @@ def test_straight_to_a_cut_nothing_is_paid_for_looking_at_those_before() -> None
     assert fingerprint(arrays) != fingerprint(assemble([thought(["4", "5", "6", "4"])]))
 
 
+@pytest.mark.parametrize("wrong", [-1e-9, 1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["answering_usd", "read_again_usd"])
+def test_what_looking_cost_is_a_part_of_the_price(name: str, wrong: float) -> None:
+    trace = thought(["4", "5"])
+    trace.calls[0].extra[name] = wrong
+    with pytest.raises(TraceFormatError, match="must be parts of `cost_usd`"):
+        assemble([trace])
+
+
 def test_more_than_nine_cuts_keep_their_order() -> None:
     calls = [Call(round=t, role="r", answer=str(t), cost_usd=1e-6) for t in range(1, 12)]
     arrays = assemble([Trace(id="q", calls=calls)])

@@ -111,7 +111,7 @@ async def _settled(
         if nano > one.amount.nano and not beyond:
             most = dollars(one.amount.nano)
             raise InputError(
-                f"--usd: the call can have cost {most} at most; if the bill says more, --yes"
+                f"--usd: the call can have cost {most} at most; add --yes if the bill says more"
             )
         await ledger.reconcile(one.id, Amount(nano, one.amount.tokens, one.amount.calls))
         return tuple(there.values())

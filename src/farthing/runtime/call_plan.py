@@ -105,9 +105,10 @@ def call_plan(bundle: Bundle, protocol: Protocol, escalation: Agent | None = Non
     """
     agents = [agent for number, agent in protocol.turns() if number == 1]
     escalation = escalation_agent(bundle, agents, escalation)
+    roles = bundle.origin.roles
+    straight = is_thought(roles) and roles != THOUGHT  # to one cut, whatever the job's protocol
     lines = _lines(bundle, protocol, agents)
-    alone = all(step.independent for line in lines for step in line)
-    return CallPlan(bundle, lines, alone, escalation)
+    return CallPlan(bundle, lines, protocol.independent or straight, escalation)
 
 
 def _lines(
@@ -153,10 +154,7 @@ def _cuts(bundle: Bundle, agents: Sequence[Agent]) -> tuple[tuple[PlanStep, ...]
     cuts = range(1, number + 1)
     if roles == THOUGHT:
         return (tuple(PlanStep(t, (thinking[0],), independent=False) for t in cuts),)
-    each = [PlanStep(1, (thinking[0].at(t),), independent=True) for t in cuts]
-    if by_call(bundle.policy):
-        return tuple((step,) for step in each)
-    return ((PlanStep(1, tuple(a for step in each for a in step.agents), independent=True),),)
+    return tuple((PlanStep(1, (thinking[0].at(t),), independent=True),) for t in cuts)
 
 
 def escalation_agent(bundle: Bundle, agents: Sequence[Agent], other: Agent | None) -> Agent | None:

@@ -40,7 +40,9 @@ from farthing.traces.origin import context_of
 from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.trace_kind import (
+    ANSWERING,
     PROTOCOL_ROLES,
+    READ_AGAIN,
     Checker,
     Shape,
     answering,
@@ -181,8 +183,8 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         return found
     ended = [any(call.ended for call in trace.calls) for trace in traces]
     answering, read_again = np.zeros((2, *shape), dtype=np.int64)
-    answering[at] = [nano_from_usd(call.extra.get(thinking.ANSWERING, 0)) for call in flat]
-    read_again[at] = [nano_from_usd(call.extra.get(thinking.READ_AGAIN, 0)) for call in flat]
+    answering[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
+    read_again[at] = [nano_from_usd(call.extra.get(READ_AGAIN, 0)) for call in flat]
     return thinking.side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
 
 

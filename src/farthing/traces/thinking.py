@@ -25,10 +25,6 @@ ADDED_UP = ("input_tokens", "output_tokens", "tool_calls", "latency_s")
 """Signals of which a file has what a cut adds."""
 THOUGHT = ("thought",)
 """The role of cuts in turn."""
-ANSWERING = "answering_usd"
-"""Number of a call: of the price of a cut, what was paid for the answer there, in US dollars."""
-READ_AGAIN = "read_again_usd"
-"""Number of a call: of its price, what it took to read the thought so far again, in US dollars."""
 
 
 def is_thought(roles: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ Roles `policy-NAME` and `exit-NAME` are no answers: they are replies of an LLM t
 to do, and they may accompany either shape.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
@@ -29,6 +30,11 @@ CONTROLLER = "controller"
 """The role that makes a trace an episode of a controller."""
 REPLY_PREFIXES = ("policy-", "exit-")
 _PAIR = frozenset(PROTOCOL_ROLES)
+ANSWERING = "answering_usd"
+"""Number of a call: of the price of a cut, what was paid for the answer there, in US dollars."""
+READ_AGAIN = "read_again_usd"
+"""Number of a call: of its price, what it took to read the thought so far again, in US dollars."""
+OF_STOPPING = (ANSWERING, READ_AGAIN)
 
 
 def is_reply(role: str) -> bool:
@@ -299,6 +305,13 @@ def _thinking_problems(trace: Trace) -> Iterator[Problem]:
     for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
         if number not in present:
             yield "calls", f"cut {number} is missing; number the cuts of a thought from 1 on"
+    for i, call in enumerate(trace.calls):
+        parts = [call.extra[name] for name in OF_STOPPING if name in call.extra]
+        cost = call.cost_usd
+        most = math.inf if cost is None else cost * (1 + 1e-9)  # sums of floats are not exact
+        if not all(0 <= part < math.inf for part in parts) or sum(parts) > most:
+            problem = f"({' and '.join(OF_STOPPING)}) must be parts of `cost_usd`, at least 0"
+            yield f"calls[{i}].extra", problem
 
 
 def _paper_problems(trace: Trace) -> Iterator[Problem]:

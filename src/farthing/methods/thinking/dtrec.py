@@ -34,9 +34,11 @@ class DtrecPolicy(InRounds):
 
     def scores(self, traces: TraceArrays) -> FloatArray:
         """Return 1 for the answer and 1 - the least rank of a sign for `next`."""
-        ranks = [rank(seen, sign(traces, name)) for name, seen in sorted(self.known.items())]
+        least = np.ones((len(traces), traces.horizon))
+        for name, seen in self.known.items():
+            least = np.minimum(least, rank(seen, sign(traces, name)))
         scores = np.ones((len(traces), traces.horizon, 2))
-        scores[:, :, 1] = 1.0 - np.min(ranks, axis=0)
+        scores[:, :, 1] = 1.0 - least
         scores[:, -1, 1] = 0.0
         return scores
 

@@ -23,8 +23,8 @@ from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Tur
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.traces.base import Call
-from farthing.traces.thinking import ANSWERING, READ_AGAIN, THOUGHT
-from farthing.traces.trace_kind import cut_name
+from farthing.traces.thinking import THOUGHT
+from farthing.traces.trace_kind import ANSWERING, READ_AGAIN, cut_name
 
 MOST_TOKENS = 1_000_000
 """Tokens of a thought, at most: more than any model thinks."""
