@@ -33,7 +33,7 @@ from farthing.runtime.protocol import (
     trace_of,
     transient_failure,
 )
-from farthing.runtime.refusals import Refusals, refuses, roles_answering
+from farthing.runtime.refusals import Refusals, refuses
 from farthing.runtime.unrecorded import lacking
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
@@ -158,7 +158,6 @@ async def collect(  # noqa: PLR0913 - what is recorded, and how, each by its nam
     at_once: int = AT_ONCE,
     watch: Watch = unwatched,
     earlier: Mapping[str, Trace] | None = None,
-    answering: Iterable[str] = (),
 ) -> CollectionProgress:
     """Record a trace of every question that is not in the store; return how it went.
 
@@ -167,10 +166,10 @@ async def collect(  # noqa: PLR0913 - what is recorded, and how, each by its nam
     calls under way are brought to an end and no question is begun. At most `at_once` questions are
     under way at any moment, and so many traces in memory. `earlier` has what the store holds of
     questions that get more calls. Where nothing succeeds, or nothing can be read, it stops. What is
-    refused by a role that answers others, or did before (`answering`), is recorded at the end.
+    refused by a role that answers others is recorded at the end.
     """
     progress = CollectionProgress(len(questions))
-    refusals = Refusals(set(answering))
+    refusals = Refusals()
     todo = iter(questions)
     run = _Collection(todo, recording, journal, meter, progress, watch, earlier or {}, refusals)
     with garbage_seldom():
@@ -307,7 +306,6 @@ async def _collect(
                 at_once=job.at_once,
                 watch=lambda progress: show(progress, journal.balance()),
                 earlier=earlier,
-                answering=roles_answering(store),
             )
     finally:
         journal.flush()

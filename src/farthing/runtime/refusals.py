@@ -2,8 +2,9 @@
 
 A provider says 400, 404 or 422 of one prompt that it will never take, and of every prompt where
 the model's name or a parameter is wrong. Asking again mends neither. So a refused request waits
-until the end: if its model answered others, it is recorded with the refusal, as any call without
-an answer; if the model answers no more, nothing is recorded, and the next run asks again.
+until the end: if its model answered others in this run, it is recorded with the refusal, as any
+call without an answer; else nothing is recorded, and the next run asks again. What a model answered
+in an earlier run says nothing: its name or a parameter may be another since.
 """
 
 from collections import Counter
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field
 
 from farthing.errors import BadRequestError
 from farthing.traces.base import Call, Trace
-from farthing.traces.store import Store
 
 IN_A_ROW = 25
 """Requests refused one after another from which on a model answers no more."""
@@ -23,7 +23,7 @@ class Refusals:
     """The questions of a collection that wait for what is made of a model's refusal."""
 
     answered: set[str] = field(default_factory=set)
-    """Roles that gave a reply, in this run or an earlier one."""
+    """Roles that gave a reply in this run."""
     latest: Counter[str] = field(default_factory=Counter)
     """Role to the requests that it refused since its latest reply."""
     waiting: list[Trace] = field(default_factory=list)
@@ -56,9 +56,3 @@ class Refusals:
 def refuses(call: Call) -> bool:
     """Return whether a model refused a request for a reason that it alone knows."""
     return call.error is not None and call.error.type == BadRequestError.kind
-
-
-def roles_answering(store: Store) -> set[str]:
-    """Return the roles of which a store has a call that did not fail."""
-    query = "SELECT DISTINCT role FROM calls WHERE error_type IS NULL"
-    return {role for (role,) in store.connection.execute(query)}
