@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/gateway.py [--litellm BIN/litellm] [--rounds 5] [--soak 0]
 
 All run on this machine before the same stub provider that takes 20 ms, and are asked in turn, round
-after round. Each has a ledger on disk, but LiteLLM, which runs without a database. `--soak N` then
+after round; `ms each` is the processor that a request took. Each has a ledger on disk, but LiteLLM, which runs without a database. `--soak N` then
 sends N more requests to Farthing and shows its memory. Figures go to
 `benchmarks/results/gateway.json`.
 """
@@ -185,8 +185,11 @@ async def rounds(targets: Sequence[Target], n: int, requests: int) -> dict[str, 
         for number in range(n):
             for target in targets:
                 alone, _ = await load(session, target, 60, ONE, stream=False)
+                before = processor_s(target.pid)
                 many, seconds = await load(session, target, requests, MANY, stream=False)
+                between = processor_s(target.pid)
                 _, streaming = await load(session, target, 200, STREAMS, stream=True)
+                after = processor_s(target.pid)
                 found[target.name].append(
                     {
                         "alone_ms": 1_000 * float(np.median(alone)),
@@ -194,6 +197,8 @@ async def rounds(targets: Sequence[Target], n: int, requests: int) -> dict[str, 
                         "many_p95_ms": 1_000 * float(np.quantile(many, 0.95)),
                         "requests_a_second": requests / seconds,
                         "streams_a_second": 200 / streaming,
+                        "processor_ms": 1_000 * (between - before) / requests,
+                        "stream_processor_ms": 1_000 * (after - between) / 200,
                         "memory_mib": memory(target.pid),
                     }
                 )
@@ -233,6 +238,14 @@ async def load(
     return list(seconds), time.perf_counter() - began
 
 
+def processor_s(pid: int) -> float:
+    """Return the seconds of processor that a process and its children have used, system's too."""
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    own = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_s(int(child)) for child in children)
+
+
 def memory(pid: int) -> float:
     """Return the memory of a process and its children, in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -258,12 +271,23 @@ def soak(target: Target, n: int) -> list[float]:
 
 def show(found: dict[str, dict[str, float]]) -> None:
     direct = found["direct"]["alone_ms"]
-    head = ("", "alone, ms", "added", "50: p50", "p95", "requests/s", "streams/s", "MiB")
-    print(("{:20}" + "{:>11}" * 7).format(*head))
+    head = (
+        "",
+        "alone, ms",
+        "added",
+        "50: p50",
+        "p95",
+        "a second",
+        "ms each",
+        "streams/s",
+        "ms each",
+    )
+    print(("{:18}" + "{:>9}" * 9).format(*head, "MiB"))
     for name, one in found.items():
         row = (one["alone_ms"], one["alone_ms"] - direct, one["many_p50_ms"], one["many_p95_ms"])
-        rest = (one["requests_a_second"], one["streams_a_second"], one["memory_mib"])
-        print(f"{name:20}" + "".join(f"{x:11.1f}" for x in (*row, *rest)))
+        whole = (one["requests_a_second"], one["processor_ms"])
+        rest = (one["streams_a_second"], one["stream_processor_ms"], one["memory_mib"])
+        print(f"{name:18}" + "".join(f"{x:9.4g}" for x in (*row, *whole, *rest)))
 
 
 if __name__ == "__main__":

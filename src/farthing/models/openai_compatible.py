@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -42,7 +43,7 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`url` must be an address alone; a key belongs in key_env or key_file")
         super().__post_init__()
 
-    @property
+    @cached_property
     def speaks(self) -> Dialect:
         """How the endpoint writes how long to think."""
         return dialect_of(self.url) if self.dialect is None else DIALECTS[self.dialect]

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -80,7 +81,9 @@ def _checked(secret: str, place: str) -> Key:
     return Key(secret)
 
 
-class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoteSettings(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True
+):
     """Settings of a model at an endpoint, as a configuration file gives them."""
 
     paths: ClassVar = ("key_file",)
@@ -117,7 +120,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Read the key; None where none is named."""
         return read_key(self.key_env, Path(self.key_file) if self.key_file else None)
 
-    @property
+    @cached_property
     def speaks(self) -> Dialect:
         """How the provider writes how long to think."""
         return COMPATIBLE
@@ -127,17 +130,17 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Fields by which a reply goes on from what the assistant has begun; None: none does."""
         return None
 
-    @property
+    @cached_property
     def thinking(self) -> Thinking:
         """How long the model is made to think."""
         return thinking(self.speaks, self.reasoning_effort, self.thinking_budget)
 
-    @property
+    @cached_property
     def added(self) -> dict[str, Any]:
         """The fields that go into every request."""
         return merged(self.thinking.fields, self.extra)
 
-    @property
+    @cached_property
     def left_out(self) -> frozenset[str]:
         """The parameters that go into none."""
         return self.thinking.refused.union(self.omit)
@@ -150,11 +153,15 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             wanted = merged(self.continued or {}, wanted)
         return {name: value for name, value in wanted.items() if name not in self.left_out}
 
+    @cached_property
+    def thoughts(self) -> int:
+        """The most tokens of thought, on top of the answer's limit."""
+        apart = thoughts_apart(self.speaks, self.added)
+        return self.thinking.tokens + (RESERVED if apart is None else apart)
+
     def longest(self, prompt: Prompt) -> Prompt:
         """Return the prompt with the most output tokens that a call can have, thoughts included."""
-        apart = thoughts_apart(self.speaks, self.added)
-        thoughts = self.thinking.tokens + (RESERVED if apart is None else apart)
-        return replace(prompt, max_tokens=prompt.max_tokens + thoughts)
+        return replace(prompt, max_tokens=prompt.max_tokens + self.thoughts)
 
 
 class RemoteModel:

@@ -276,6 +276,9 @@ def _camel(name: str) -> str:
 _FIRST = {path[0] for path in (*_SAID_EFFORT, *_SAID_BUDGET, *_SAID_SWITCH)}
 PARAMETERS = frozenset(_FIRST | set(map(_camel, _FIRST)))
 """Parameters of a request that may say how long to think."""
+_CAMEL = {
+    name: _camel(name) for path in (*_SAID_EFFORT, *_SAID_BUDGET, *_SAID_SWITCH) for name in path
+}
 
 
 def effort_of(request: Mapping[str, Any]) -> str | None:
@@ -289,6 +292,8 @@ def effort_of(request: Mapping[str, Any]) -> str | None:
     >>> effort_of({"enable_thinking": False}), effort_of({"temperature": 1})
     ('none', None)
     """
+    if PARAMETERS.isdisjoint(request):
+        return None
     switches = {str(value).lower() for value in _values(request, _SAID_SWITCH)}
     if switches & {"false", "disabled"}:
         return NONE
@@ -304,6 +309,6 @@ def _values(request: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> I
         value: Any = request
         for name in path:
             inner = value if isinstance(value, Mapping) else {}
-            value = inner.get(name, inner.get(_camel(name)))
+            value = inner.get(name, inner.get(_CAMEL[name]))
         if isinstance(value, str | int | float):
             yield value
