@@ -15,6 +15,7 @@ from typing import Any
 
 from farthing.budgets.ledger import Balance, MemoryLedger, Reservation
 from farthing.errors import BudgetError, MissingExtraError, ModelError
+from farthing.models.base import Completion
 from farthing.runtime.collect import (
     INTERRUPTED,
     CollectionProgress,
@@ -35,6 +36,7 @@ from farthing.runtime.journal import (
 from farthing.runtime.meter import Meter
 from farthing.runtime.unrecorded import unrecorded
 from farthing.tasks.base import Question
+from farthing.tasks.tools import ToolReply
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 from farthing.traces.system import System
@@ -133,7 +135,9 @@ class Keeper:
         except BudgetError as error:
             return str(error)
 
-    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+    async def complete(
+        self, number: int, reply: Completion | ToolReply, cost_nano: int | None
+    ) -> None:
         """Write down a try's reply and its cost."""
         await self._journal.complete(number, reply, cost_nano)
 
@@ -198,7 +202,9 @@ class RemoteJournal:
         self._open[number] = held
         return int(number)
 
-    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+    async def complete(
+        self, number: int, reply: Completion | ToolReply, cost_nano: int | None
+    ) -> None:
         """Write down a try's reply and its cost; see `Journal`."""
         await self._keeper.complete.remote(number, reply, cost_nano)
         self._settle(number, cost_nano)

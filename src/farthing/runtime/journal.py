@@ -21,6 +21,7 @@ from farthing.budgets.ledger import Balance, Reservation, SqliteLedger, atomic
 from farthing.errors import ModelError, StoreError
 from farthing.models.base import Completion, Prompt, Usage
 from farthing.models.prices import largest_usage
+from farthing.tasks.tools import ToolReply
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 
@@ -103,7 +104,9 @@ class Journal(Protocol):
         """Write down that a try is about to be made, its money set aside; return its number."""
         ...
 
-    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+    async def complete(
+        self, number: int, reply: Completion | ToolReply, cost_nano: int | None
+    ) -> None:
         """Write down a try's reply and its cost; an unknown cost counts as the largest."""
         ...
 
@@ -232,9 +235,12 @@ class StoreJournal:
         await _end(waiting)
         return int(number)
 
-    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+    async def complete(
+        self, number: int, reply: Completion | ToolReply, cost_nano: int | None
+    ) -> None:
         """Write down a try's reply and its cost; see `Journal`."""
-        await self._finish(number, cost_nano, "completed", reply, None, None)
+        said = msgspec.json.encode(reply).decode()
+        await self._finish(number, cost_nano, "completed", said, None, None)
 
     async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Write down a try's failure and what it cost; see `Journal`."""

@@ -177,7 +177,7 @@ class Meter:
             raise
         else:
             if self.journal:
-                await self.journal.complete(number, msgspec.json.encode(reply).decode(), cost)
+                await self.journal.complete(number, reply, cost)
             if self._disputes:
                 reply = cast("T", _within(reply, largest, call.tokens))
                 cost = reply.cost_nano

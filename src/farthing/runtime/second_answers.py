@@ -47,7 +47,9 @@ class _NotedJournal:
         """Write down that a try is about to be made."""
         return await self.journal.start(entry, largest_nano)
 
-    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
+    async def complete(
+        self, number: int, reply: Completion | ToolReply, cost_nano: int | None
+    ) -> None:
         """Write down a try's reply."""
         await self.journal.complete(number, reply, cost_nano)
 
