@@ -74,7 +74,7 @@ def largest_nano(folder: Path, url: str) -> int:
     sections = read_config(file).models
     upstream = open_upstreams(sections, sections.admissions())["large"]
     body = json.dumps(request("large", CONTENT)).encode()
-    found = upstream.largest(read_chat(body, {}), 4096).nano
+    found = upstream.prepare(read_chat(body, {}), 4096).bound.nano
     assert found is not None
     return found
 

@@ -36,9 +36,9 @@ def passed(
         prices = {"m": {"input_per_million": 1, "output_per_million": 2}}
         models = models_from({"models": {"base": own}, "prices": prices}, "f.toml")
         upstream = open_upstreams(models, {})["base"]
-        await upstream.send(request, 500)
+        await upstream.prepare(request, 500).send()
         await upstream.aclose()
-        return upstream.largest(request, 500)
+        return upstream.prepare(request, 500).bound
 
     bound = asyncio.run(run())
     return endpoint.requests[-1], bound

@@ -183,7 +183,7 @@ def test_what_nobody_expected_is_logged_without_its_text(
     async def breaks(*_: object) -> None:
         raise RuntimeError(UPSTREAM)
 
-    monkeypatch.setattr(app, "create_chat_completion", breaks)
+    monkeypatch.setattr(app, "answer", breaks)
     with gateway(tmp_path, serve_section() + models("http://127.0.0.1:9/v1")) as running:
         reply = running.chat("large", "x")
     assert (reply.status, reply.json["error"]["code"]) == (500, "internal_error")

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import math
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
@@ -32,22 +33,17 @@ from farthing.errors import (
     RateLimitError,
     RedirectedError,
 )
+from farthing.gateway.charging import RequestCharges, RequestLimits
 from farthing.gateway.chat_request import ChatRequest, read_chat
 from farthing.gateway.http_upstream import WINDOW, HttpUpstream
-from farthing.gateway.upstream import (
-    Reply,
-    SendTry,
-    StreamedReply,
-    StreamTry,
-    Upstream,
-    UpstreamRequest,
-    open_upstreams,
-    send,
-    stream,
-)
+from farthing.gateway.paid_call import PaidCall
+from farthing.gateway.upstream import open_upstreams
+from farthing.gateway.upstream_base import Reply, StreamedReply, Upstream
 from farthing.models import chat_endpoint
 from farthing.models.base import Usage
 from farthing.models.config import models_from
+from farthing.storage.ledger.ledger import open_ledger
+from farthing.storage.migrations import migrate
 
 SECRET = "sk-very-secret-0123456789"
 PRICE = {"input_per_million": 2, "output_per_million": 8, "cached_input_per_million": 0.5}
@@ -88,7 +84,7 @@ def using(handle: Handler, work: Work[T], limits: dict[str, int] | None = None, 
 
 def sent(handle: Handler, request: ChatRequest | None = None, **more: Any) -> tuple[Reply, Stub]:
     async def work(upstream: Upstream, stub: Stub) -> tuple[Reply, Stub]:
-        return await upstream.send(request or ask(), 50), stub
+        return await upstream.prepare(request or ask(), 50).send(), stub
 
     return using(handle, work, **more)
 
@@ -97,8 +93,8 @@ def streamed(
     handle: Handler, request: ChatRequest | None = None, **more: Any
 ) -> tuple[list[bytes], Reply, Stub]:
     async def work(upstream: Upstream, stub: Stub) -> tuple[list[bytes], Reply, Stub]:
-        async with upstream.stream(request or ask(stream=True), 50) as pieces:
-            found = [piece async for piece in pieces]
+        async with upstream.prepare(request or ask(stream=True), 50).stream() as pieces:
+            found = await rest(pieces)
             assert pieces.ended
             return found, pieces.reply, stub
 
@@ -106,12 +102,12 @@ def streamed(
 
 
 async def rest(pieces: StreamedReply) -> list[bytes]:
-    return [piece async for piece in pieces]
+    return [piece async for some in pieces for piece in some]
 
 
 def largest(request: ChatRequest | None = None, **more: Any) -> int:
     async def work(upstream: Upstream, _: Stub) -> int:
-        nano = upstream.largest(request or ask(), 50).nano
+        nano = upstream.prepare(request or ask(), 50).bound.nano
         assert nano is not None
         return nano
 
@@ -309,10 +305,10 @@ def test_a_stream_that_fails_before_its_first_piece_does_not_begin(
     handle: Handler, kind: type[ModelError], said: str
 ) -> None:
     async def work(upstream: Upstream, _: Stub) -> None:
-        block = upstream.stream(ask(), 50)
+        block = upstream.prepare(ask(), 50).stream()
         with pytest.raises(kind, match=said) as caught:
             await block.__aenter__()
-        bound = upstream.largest(ask(), 50)
+        bound = upstream.prepare(ask(), 50).bound
         assert caught.value.cost_nano == bound.nano
 
     using(handle, work, timeout_s=0.5)
@@ -341,11 +337,11 @@ def test_a_stream_that_breaks_midway_says_so_and_counts_in_full(
     handle: Handler, kind: type[ModelError], said: str
 ) -> None:
     async def work(upstream: Upstream, _: Stub) -> None:
-        async with upstream.stream(ask(), 50) as pieces:
-            assert await anext(pieces) == chunk("4")
+        async with upstream.prepare(ask(), 50).stream() as pieces:
+            assert await anext(pieces) == [chunk("4")]
             with pytest.raises(kind, match=said) as caught:
                 await anext(pieces)
-            assert caught.value.cost_nano == upstream.largest(ask(), 50).nano
+            assert caught.value.cost_nano == upstream.prepare(ask(), 50).bound.nano
             assert not pieces.ended
             with pytest.raises(RuntimeError):
                 repr(pieces.reply)
@@ -360,7 +356,7 @@ def test_an_error_in_place_of_the_first_piece_costs_nothing() -> None:
 
 def test_what_breaks_after_its_count_costs_what_was_counted() -> None:
     async def work(upstream: Upstream, _: Stub) -> int | None:
-        async with upstream.stream(ask(), 50) as pieces:
+        async with upstream.prepare(ask(), 50).stream() as pieces:
             with pytest.raises(ModelConnectionError) as caught:
                 await rest(pieces)
         return caught.value.cost_nano
@@ -390,11 +386,11 @@ def test_cancelling_closes_the_connection(streaming_: bool) -> None:
     async def work(upstream: Upstream, stub: Stub) -> int:
         async def consume() -> None:
             if streaming_:
-                async with upstream.stream(ask(), 50) as pieces:
+                async with upstream.prepare(ask(), 50).stream() as pieces:
                     async for _ in pieces:
                         begun.set()
             else:
-                await upstream.send(ask(), 50)
+                await upstream.prepare(ask(), 50).send()
 
         begun = asyncio.Event()
         task = asyncio.create_task(consume())
@@ -414,7 +410,7 @@ def test_cancelling_closes_the_connection(streaming_: bool) -> None:
 
 def test_leaving_a_stream_early_closes_the_connection() -> None:
     async def work(upstream: Upstream, stub: Stub) -> int:
-        async with upstream.stream(ask(), 50) as pieces:
+        async with upstream.prepare(ask(), 50).stream() as pieces:
             await anext(pieces)
         async with asyncio.timeout(5):
             while not stub.left:
@@ -427,8 +423,8 @@ def test_leaving_a_stream_early_closes_the_connection() -> None:
 def test_connections_are_kept() -> None:
     async def work(upstream: Upstream, stub: Stub) -> set[int]:
         for _ in range(3):
-            async with upstream.stream(ask(), 50) as pieces:
-                assert [piece async for piece in pieces]
+            async with upstream.prepare(ask(), 50).stream() as pieces:
+                assert await rest(pieces)
         return stub.ports
 
     assert len(using(streaming(events(chunk("4"), usage_chunk())), work)) == 1
@@ -479,76 +475,70 @@ def in_turn(*handles: Handler) -> Handler:
     return handle
 
 
-def test_each_try_is_made_by_who_pays_and_all_are_summed() -> None:
-    tried: list[str] = []
+def paying(handle: Handler, work: Callable[[PaidCall, int], Awaitable[T]], until: float) -> T:
+    """Do some work with a call that a ledger pays for, and the bound of one of its tries."""
 
-    async def around(attempt: SendTry) -> Reply:
-        tried.append("reserved")
-        return await attempt(ask())
-
-    async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int]:
-        bound = upstream.largest(ask(), 50).nano
+    async def inner(upstream: Upstream, _: Stub) -> T:
+        bound = upstream.prepare(ask(), 50).bound.nano
         assert bound is not None
-        return await send(UpstreamRequest(upstream, ask(), 50), around), bound
+        with TemporaryDirectory() as folder:
+            await migrate(f"{folder}/ledger.db")
+            ledger = await open_ledger(f"{folder}/ledger.db")
+            charges = RequestCharges(ledger, RequestLimits({}), None, 60.0)
+            try:
+                return await work(PaidCall(upstream, ask(), charges, 50, until), bound)
+            finally:
+                (total,) = [b for b in await ledger.balances(["all"]) if b.period == "total"]
+                assert (total.settled.nano, total.held.nano) == (charges.spent_nano, 0)
+                await ledger.aclose()
 
-    handle = in_turn(saying(b"", 504), saying(b"", 500), saying(whole()))
-    reply, bound = using(handle, work, retries=QUICK)
-    assert tried == ["reserved"] * 3
-    assert (reply.tries, reply.cost_nano) == (3, bound + PAID)
+    return using(handle, inner, retries=QUICK)
+
+
+def test_each_try_is_reserved_and_all_are_summed() -> None:
+    async def work(call: PaidCall, bound: int) -> None:
+        reply = await call.send()
+        assert [one.hold.amount.nano for one in call.charges.tries] == [bound] * 3
+        assert (reply.tries, reply.cost_nano) == (3, bound + PAID)
+        assert call.charges.spent_nano == 2 * bound, "what goes beyond a bound is disputed"
+
+    paying(in_turn(saying(b"", 504), saying(b"", 500), saying(whole())), work, math.inf)
 
 
 def test_a_stream_is_retried_before_its_first_piece_only() -> None:
-    blocks: list[str] = []
+    async def work(call: PaidCall, bound: int) -> None:
+        stream = call.stream()
+        pieces = await stream.__aenter__()
+        assert await anext(pieces) == [chunk("4")]
+        assert [one.ended for one in call.charges.tries] == [True, False]
+        with pytest.raises(ModelConnectionError) as caught:
+            await anext(pieces)
+        assert not await stream.__aexit__(ModelConnectionError, caught.value, None)
+        assert [one.ended for one in call.charges.tries] == [True, True]
+        assert (caught.value.tries, caught.value.cost_nano) == (2, 2 * bound)
 
-    @asynccontextmanager
-    async def paying(attempt: StreamTry) -> AsyncIterator[StreamedReply]:
-        blocks.append("in")
-        try:
-            async with attempt(ask()) as pieces:
-                yield pieces
-        finally:
-            blocks.append("out")
-
-    def around(attempt: StreamTry) -> AbstractAsyncContextManager[StreamedReply]:
-        return paying(attempt)
-
-    async def work(upstream: Upstream, stub: Stub) -> tuple[ModelError, int]:
-        bound = upstream.largest(ask(), 50).nano
-        assert bound is not None
-        async with stream(UpstreamRequest(upstream, ask(), 50), around) as pieces:
-            assert await anext(pieces) == chunk("4")
-            assert blocks == ["in", "out", "in"]
-            with pytest.raises(ModelConnectionError) as caught:
-                await anext(pieces)
-        assert len(stub.bodies) == 2
-        return caught.value, bound
-
-    handle = in_turn(saying(b"", 504), streaming(GOOD, then="cut"))
-    error, bound = using(handle, work, retries=QUICK)
-    assert (error.tries, error.cost_nano) == (2, 2 * bound)
-    assert blocks == ["in", "out", "in", "out"]
+    paying(in_turn(saying(b"", 504), streaming(GOOD, then="cut")), work, math.inf)
 
 
 def test_a_stream_after_failures_costs_what_they_did_as_well() -> None:
-    async def work(upstream: Upstream, _: Stub) -> tuple[Reply, int | None]:
-        async with stream(UpstreamRequest(upstream, ask(), 50)) as pieces:
-            assert [piece async for piece in pieces] == [chunk("4")]
-            return pieces.reply, upstream.largest(ask(), 50).nano
+    async def work(call: PaidCall, bound: int) -> None:
+        async with call.stream() as pieces:
+            assert await rest(pieces) == [chunk("4")]
+            assert pieces.reply.tries == 2
+            assert pieces.reply.cost_nano == PAID + bound
 
-    handle = in_turn(saying(b"", 504), streaming(events(chunk("4"), usage_chunk())))
-    reply, bound = using(handle, work, retries=QUICK)
-    assert reply.tries == 2
-    assert reply.cost_nano == PAID + (bound or 0)
+    good = streaming(events(chunk("4"), usage_chunk()))
+    paying(in_turn(saying(b"", 504), good), work, math.inf)
 
 
 def test_all_tries_together_keep_the_time() -> None:
-    async def work(upstream: Upstream, _: Stub) -> float:
+    async def work(call: PaidCall, _: int) -> float:
         started = time.perf_counter()
         with pytest.raises(ModelTimeoutError):
-            await send(UpstreamRequest(upstream, ask(), 50, until=time.monotonic() + 0.3))
+            await call.send()
         return time.perf_counter() - started
 
-    assert 0.25 < using(streaming(first_s=30), work, retries=QUICK) < 2
+    assert 0.25 < paying(streaming(first_s=30), work, time.monotonic() + 0.5) < 2
 
 
 @pytest.mark.parametrize("streaming_", [False, True])
@@ -556,10 +546,10 @@ def test_limits_are_kept_by_replies_and_streams(streaming_: bool) -> None:
     async def work(upstream: Upstream, stub: Stub) -> None:
         async def one() -> None:
             if streaming_:
-                async with upstream.stream(ask(), 50) as pieces:
+                async with upstream.prepare(ask(), 50).stream() as pieces:
                     await rest(pieces)
             else:
-                await upstream.send(ask(), 50)
+                await upstream.prepare(ask(), 50).send()
 
         await asyncio.gather(*(one() for _ in range(6)))
         assert len(stub.bodies) == 6
@@ -590,23 +580,21 @@ def test_other_providers_are_spoken_to() -> None:
     async def run() -> None:
         upstream = _open(tables)["s"]
         request = ask(n=2, stream_options={"include_usage": True})
-        reply = await upstream.send(request, 50)
+        reply = await upstream.prepare(request, 50).send()
         said = json.loads(reply.body)
         assert [choice["message"]["content"] for choice in said["choices"]] == ["four"] * 2
         assert said["model"] == "base"
         # three words in and one out, twice
         assert (reply.usage, reply.cost_nano) == (Usage(6, 2), 6 * 2_000 + 2 * 8_000)
-        bound = upstream.largest(request, 50)
+        bound = upstream.prepare(request, 50).bound
         assert bound.nano == 2 * ((6 + 72) * 2_000 + 50 * 8_000)
-        async with upstream.stream(request, 50) as pieces:
-            chunks = [json.loads(piece) async for piece in pieces]
+        async with upstream.prepare(request, 50).stream() as pieces:
+            chunks = [json.loads(piece) for piece in await rest(pieces)]
         assert chunks[-1]["usage"]["completion_tokens"] == 2
         assert pieces.reply.cost_nano == reply.cost_nano
         for unsaid in (ask(tools=[{}]), ask(messages=[{"role": "tool", "content": "4"}])):
             with pytest.raises(BadRequestError):
-                upstream.largest(unsaid, 50)
-            with pytest.raises(BadRequestError):
-                await upstream.send(unsaid, 50)
+                upstream.prepare(unsaid, 50)
 
     asyncio.run(run())
 
@@ -620,16 +608,16 @@ def test_a_spoken_model_that_is_late_counts_in_full() -> None:
     async def run() -> None:
         upstream = _open(tables)["s"]
         with pytest.raises(ModelTimeoutError) as caught:
-            await upstream.send(ask(), 50, timeout_s=0.05)
-        assert caught.value.cost_nano == upstream.largest(ask(), 50).nano
+            await upstream.prepare(ask(), 50).send(timeout_s=0.05)
+        assert caught.value.cost_nano == upstream.prepare(ask(), 50).bound.nano
 
     asyncio.run(run())
 
 
 def test_no_cookie_is_kept() -> None:
     async def work(upstream: Upstream, stub: Stub) -> list[dict[str, str]]:
-        await upstream.send(ask(), 50)
-        await upstream.send(ask(), 50)
+        await upstream.prepare(ask(), 50).send()
+        await upstream.prepare(ask(), 50).send()
         return stub.headers
 
     headers = using(saying(whole(), 200, **{"Set-Cookie": "a=b"}), work)

@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,17 +19,12 @@ from farthing.errors import StoreError
 from farthing.gateway.admin.routes import routes as page_routes
 from farthing.gateway.admin.state import opened_pages
 from farthing.gateway.app_state import GatewayState, open_gateway
+from farthing.gateway.auth import authenticate
 from farthing.gateway.bundles import ServedBundle
-from farthing.gateway.chat_endpoint import GONE, create_chat_completion, go_on, read_body
+from farthing.gateway.client_connection import go_on, gone, read_body
 from farthing.gateway.config import ServeConfig
-from farthing.gateway.errors import (
-    ApiError,
-    forbidden,
-    logged,
-    refusal,
-    shutting_down,
-    unknown_key,
-)
+from farthing.gateway.endpoint import answer
+from farthing.gateway.errors import ApiError, logged, refusal, shutting_down
 from farthing.gateway.metrics import CONTENT_TYPE
 from farthing.gateway.middleware import InFlightMiddleware, InFlightRequests
 from farthing.gateway.monitoring.base import Watch
@@ -92,9 +86,7 @@ def application(
 
 async def chat(request: Request) -> Response:
     """Answer a chat completion."""
-    return await create_chat_completion(
-        gateway_of(request), request, partial(admitted, request, "call")
-    )
+    return await answer(gateway_of(request), request)
 
 
 async def feedback(request: Request) -> Response:
@@ -201,18 +193,7 @@ def gateway_of(request: Request) -> GatewayState:
 
 async def admitted(request: Request, *scopes: Scope) -> KeyRecord | None:
     """Return the key of a request; None where none is needed."""
-    gateway = gateway_of(request)
-    if gateway.keys is None:
-        return None
-    kind, _, secret = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not secret.strip():
-        raise unknown_key()
-    key = await gateway.keys.find(secret.strip())
-    if key is None:
-        raise unknown_key()
-    if not key.scopes & {*scopes, "admin"}:
-        raise forbidden(f"do this; it needs the scope {' or '.join(scopes)}")
-    return key
+    return await authenticate(gateway_of(request).keys, request.headers, *scopes)
 
 
 def _said(endpoint: Endpoint) -> Endpoint:
@@ -222,7 +203,7 @@ def _said(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except ClientDisconnect:
-            return refused(ApiError(GONE, "the client went away", "server_error"))
+            return refused(gone())
         except asyncio.CancelledError:  # the server is out of patience as it ends
             go_on()
             return refused(shutting_down())

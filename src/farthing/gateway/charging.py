@@ -13,14 +13,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-import msgspec
-
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.config_sections import ALL
 from farthing.gateway.recording.record import COOLING
 from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply
-from farthing.models.base import Usage
+from farthing.models.base import Completion, Usage
 from farthing.models.chat_endpoint import Sending, watched
 from farthing.models.thinking import split_name
 from farthing.money import dollars
@@ -28,14 +26,13 @@ from farthing.runtime.journal import Entry, RecordedReply
 from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.base import LARGEST, NOTHING, Amount, Hold, Limit, LimitError
 from farthing.storage.ledger.ledger import AccountLedger
+from farthing.tasks.tools import ToolReply
 from farthing.traces.base import CallError, Trace
 
 LOG = logging.getLogger("farthing.gateway")
 DISPUTED = "disputed:"
 """How the accounts begin that keep what replies claim beyond what their calls can have taken: each
 account of such a call has one."""
-BOOKED_S = 60.0
-"""Most seconds between the two steps that book what is disputed."""
 
 
 class CircuitOpenError(ModelConnectionError):
@@ -74,10 +71,10 @@ class DeferredSettlements:
     costs: list[tuple[Hold, Amount]] = field(default_factory=list)
     """Each with what its reply claims."""
 
-    async def settle(self) -> None:
+    def settle(self) -> None:
         """Settle what waits."""
         while self.costs:
-            await settle(self.ledger, *self.costs.pop())
+            settle_soon(self.ledger, *self.costs.pop())
 
 
 def disputed(hold: Hold, claimed: Amount) -> Amount:
@@ -88,14 +85,17 @@ def disputed(hold: Hold, claimed: Amount) -> Amount:
     return Amount(nano, tokens, int(nano > 0 or tokens > 0))
 
 
-async def settle(ledger: AccountLedger, hold: Hold, claimed: Amount) -> None:
-    """Charge what a reply claims, at most what was set aside, and book the rest as disputed."""
+def settle_soon(ledger: AccountLedger, hold: Hold, claimed: Amount) -> None:
+    """Charge what a reply claims, at most what was set aside, and book the rest as disputed.
+
+    Nobody waits for it: until it is written the hold counts in full, and it stays so where it
+    cannot be written, which is logged.
+    """
     most, rest = hold.amount, disputed(hold, claimed)
     charged = Amount(min(claimed.nano, most.nano), min(claimed.tokens, most.tokens), claimed.calls)
-    await ledger.settle(hold, charged)
+    ledger.settle_soon(hold, charged)
     if rest.calls:
-        accounts = [DISPUTED + name for name in hold.accounts]
-        await ledger.settle(await ledger.reserve(accounts, rest, (), lease_s=BOOKED_S), rest)
+        ledger.book_soon([DISPUTED + name for name in hold.accounts], rest)
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class ChargeAttempt:
         """What it cost, in nano-dollars, or can cost at most."""
         return self.hold.amount.nano if self.paid_nano is None else self.paid_nano
 
-    async def settle(self, cost_nano: int | None, usage: Usage) -> None:
+    def settle(self, cost_nano: int | None, usage: Usage) -> None:
         """Put what it cost in place of the reservation; an unknown cost is the largest."""
         self._end()
         self.answered = self.error is None
@@ -237,7 +237,7 @@ class ChargeAttempt:
         if disputed(self.hold, claimed).calls:
             self._dispute(claimed)
         if self.waiting is None:
-            await asyncio.shield(settle(self.ledger, self.hold, claimed))
+            settle_soon(self.ledger, self.hold, claimed)
         else:
             self.waiting.costs.append((self.hold, claimed))
 
@@ -250,9 +250,9 @@ class ChargeAttempt:
         self.error = CallError(error.kind, str(error))
         self.again_s = error.retry_after_s
         if self.counted is not None:
-            await self.settle(*self.counted)
+            self.settle(*self.counted)
         elif cost_nano == 0:
-            await self.settle(0, Usage(0, 0))
+            self.settle(0, Usage(0, 0))
         else:
             await self.unknown()
 
@@ -284,12 +284,6 @@ class ChargeAttempt:
 
     def _end(self) -> None:
         self.ended, self.took_s = True, time.perf_counter() - self.began
-
-
-class _Took(msgspec.Struct, frozen=True):
-    """What is read of a reply; that of a tool has no tokens."""
-
-    usage: Usage = Usage(0, 0)
 
 
 def section_of(role: str, model: str, sections: Mapping[str, str]) -> str:
@@ -341,10 +335,12 @@ class ChargingJournal:
         self._open[self._made] = self.charges.attempt(model, hold)
         return self._made
 
-    async def complete(self, number: int, reply: str, cost_nano: int | None) -> None:
-        """Settle a try."""
-        usage = msgspec.json.decode(reply, type=_Took).usage
-        await self._open.pop(number).settle(cost_nano, usage)
+    async def complete(
+        self, number: int, reply: Completion | ToolReply, cost_nano: int | None
+    ) -> None:
+        """Settle a try; that of a tool has no tokens."""
+        usage = reply.usage if isinstance(reply, Completion) else Usage(0, 0)
+        self._open.pop(number).settle(cost_nano, usage)
 
     async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
         """Settle a try that failed."""

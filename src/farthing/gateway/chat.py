@@ -11,7 +11,7 @@ from farthing.gateway import policy_reply
 from farthing.gateway.attempts import attempts_json
 from farthing.gateway.bundles import BundleChoice
 from farthing.gateway.charging import DeferredSettlements, RequestCharges, RequestLimits
-from farthing.gateway.chat_request import ChatRequest, CompletionContext
+from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.completions import NONE, PolicyReply, Receipt
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import PREFIX
@@ -22,8 +22,10 @@ from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.proxy import Proxy
 from farthing.gateway.recording.recorder import Recorder
 from farthing.gateway.reply_usage import says_usage, text_in_piece
+from farthing.gateway.request_context import RequestContext
+from farthing.gateway.streaming import DONE
 from farthing.gateway.task_match import Mismatch
-from farthing.gateway.upstream import Reply, StreamedReply
+from farthing.gateway.upstream_base import Reply, StreamedReply
 from farthing.models.thinking import effort_of, split_name
 from farthing.runtime.answer import Answer
 from farthing.storage.keys import KeyRecord
@@ -129,9 +131,7 @@ class Chat:
             raise ApiError(400, said, code="outside_task")
         return Route(self.strongest.name, None, f"the request is outside the task: {outside}")
 
-    async def whole(
-        self, asked: CompletionContext, waiting: DeferredSettlements | None
-    ) -> JsonReply:
+    async def whole(self, asked: RequestContext, waiting: DeferredSettlements | None) -> JsonReply:
         """Answer in one piece; settlements wait where they are given a place."""
         request = asked.request
         route = self.route(request, asked.key)
@@ -146,9 +146,9 @@ class Chat:
             return JsonReply(_with_receipt(reply.body, receipt), receipt)
 
     async def pieces(
-        self, asked: CompletionContext, waiting: DeferredSettlements | None
-    ) -> AsyncGenerator[bytes | Receipt]:
-        """Answer in pieces: the data of each event, and the receipt once it is known.
+        self, asked: RequestContext, waiting: DeferredSettlements | None
+    ) -> AsyncGenerator[list[bytes | Receipt]]:
+        """Answer in pieces: the data of the events that are there, and the receipt once it is.
 
         What fails before the first piece is raised before it.
         """
@@ -157,17 +157,15 @@ class Chat:
         with self._paying(asked, route, waiting) as charges:
             decided = await self._decided(asked, route, charges)
             if not isinstance(decided, PolicyReply):
-                async with aclosing(self._streamed(asked, route, charges, decided)) as pieces:
-                    async for piece in pieces:
-                        yield piece
+                async with aclosing(self._streamed(asked, route, charges, decided)) as streamed:
+                    async for pieces in streamed:
+                        yield pieces
                 return
-        yield decided.receipt
-        for chunk in decided.chunks(usage=request.include_usage):
-            yield chunk
+        yield [decided.receipt, *decided.chunks(usage=request.include_usage), DONE]
 
     async def _streamed(
-        self, asked: CompletionContext, route: Route, charges: RequestCharges, why: str
-    ) -> AsyncGenerator[bytes | Receipt]:
+        self, asked: RequestContext, route: Route, charges: RequestCharges, why: str
+    ) -> AsyncGenerator[list[bytes | Receipt]]:
         """Pass a model's pieces on; a stream that is left is counted and kept as what it was."""
         request, sent = asked.request, route.asked(asked.request)
         line, said = self.proxy.fallback_chain(route.model), list[str]()
@@ -176,13 +174,13 @@ class Chat:
         try:
             async with self.proxy.stream(line, sent, charges, asked.deadline) as opened:
                 name, streamed = opened
-                async for piece in streamed:
+                async for pieces in streamed:
                     if self.recorder is not None:
-                        said.append(text_in_piece(piece))
-                    if request.include_usage and says_usage(piece):
-                        usage = piece  # it comes last, and what it all cost is known after it
-                    else:
-                        yield piece
+                        said.extend(map(text_in_piece, pieces))
+                    if request.include_usage and says_usage(pieces[-1]):
+                        usage = pieces.pop()  # it comes last; what it all cost is known after it
+                    if pieces:
+                        yield [*pieces]
                 reply = charges.tries[-1].bounded(streamed.reply)
         except (GeneratorExit, asyncio.CancelledError):
             if opened is not None:
@@ -192,13 +190,11 @@ class Chat:
             raise
         receipt = self._received(asked, name, reply, charges, why)
         self._keep(request, route, charges, receipt, reply, "".join(said))
-        if usage is not None:
-            yield _with_receipt(usage, receipt)
-        yield receipt
+        yield [*([] if usage is None else [_with_receipt(usage, receipt)]), receipt, DONE]
 
     @contextmanager
     def _paying(
-        self, asked: CompletionContext, route: Route, waiting: DeferredSettlements | None
+        self, asked: RequestContext, route: Route, waiting: DeferredSettlements | None
     ) -> Iterator[RequestCharges]:
         """Return who pays while the block runs, and learn from its tries which models fail."""
         policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
@@ -221,7 +217,7 @@ class Chat:
             self.proxy.breaker.record(charges.tries)
 
     async def _decided(
-        self, asked: CompletionContext, route: Route, charges: RequestCharges
+        self, asked: RequestContext, route: Route, charges: RequestCharges
     ) -> PolicyReply | str:
         """Return a policy's reply; where no bundle decides, why nothing is promised."""
         policy, request = route.policy, asked.request
@@ -242,7 +238,7 @@ class Chat:
 
     async def _answered(
         self,
-        asked: CompletionContext,
+        asked: RequestContext,
         policy: GatewayPolicy,
         chosen: BundleChoice,
         charges: RequestCharges,
@@ -266,19 +262,19 @@ class Chat:
 
     async def _played(
         self,
-        asked: CompletionContext,
+        asked: RequestContext,
         policy: GatewayPolicy,
         chosen: BundleChoice,
         charges: RequestCharges,
     ) -> tuple[PolicyReply, Answer]:
-        inside = replace(asked, request=policy.asked(asked.request))
+        inside = replace(asked, read=policy.asked(asked.request))
         proxy, strongest = self.proxy, self.strongest
         return await policy_reply.answer_with_policy(
             inside, chosen, charges, proxy, strongest, policy.name
         )
 
     def _received(
-        self, asked: CompletionContext, name: str, reply: Reply, charges: RequestCharges, why: str
+        self, asked: RequestContext, name: str, reply: Reply, charges: RequestCharges, why: str
     ) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""
         receipt, price = self._receipt(asked, name, charges, why), self.strongest.price
@@ -288,7 +284,7 @@ class Chat:
         return replace(receipt, saved_nano=would - charges.spent_nano)
 
     def _receipt(
-        self, asked: CompletionContext, name: str, charges: RequestCharges, why: str
+        self, asked: RequestContext, name: str, charges: RequestCharges, why: str
     ) -> Receipt:
         return Receipt(
             trace=charges.note,

@@ -6,27 +6,13 @@ nobody knows yet included.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from farthing.gateway.deadline import Deadline
 from farthing.gateway.image_tokens import images_in, is_image
 from farthing.gateway.options import RequestError, RequestOptions, read_options
-from farthing.storage.keys import KeyRecord
-
-if TYPE_CHECKING:
-    from farthing.gateway.charging import ChargeAttempt
-
-__all__ = [
-    "ChatRequest",
-    "CompletionContext",
-    "RequestError",
-    "RequestOptions",
-    "conversation_of",
-    "read_chat",
-]
 
 MOST_DEPTH = 64
 """Most objects and lists inside each other."""
@@ -90,20 +76,6 @@ class ChatRequest:
     def images(self) -> list[Mapping[str, Any]]:
         """The images in it, each with its `url` and maybe its `detail`."""
         return list(images_in(self.messages))
-
-
-@dataclass(frozen=True)
-class CompletionContext:
-    """A request as it came in: who asks, under which name, and until when."""
-
-    request: ChatRequest
-    key: KeyRecord | None
-    """None where no keys are needed."""
-    trace: str
-    """Its id in the recorded traffic."""
-    deadline: Deadline
-    tries: "list[ChargeAttempt]" = field(default_factory=list)
-    """Every try that is made for it, in the order in which they began."""
 
 
 def read_chat(

@@ -19,6 +19,7 @@ from farthing.errors import (
     RateLimitError,
     StoreError,
 )
+from farthing.gateway.deadline import Deadline
 from farthing.gateway.options import RequestError
 from farthing.models.chat_serving import problem
 from farthing.storage.ledger.base import LimitError
@@ -89,6 +90,12 @@ def too_late(seconds: float) -> ApiError:
     """Return the refusal of a request whose deadline passed."""
     said = f"there was no answer within the deadline of {seconds:g} s"
     return ApiError(504, said, "timeout_error", "deadline_exceeded")
+
+
+def is_late(error: BaseException, deadline: Deadline) -> bool:
+    """Return whether an error means that a request's time is over: a model's own may come first."""
+    slow = isinstance(error, ModelTimeoutError) and deadline.passed
+    return slow or isinstance(error, TimeoutError)
 
 
 def in_progress(until: datetime, lease_s: float) -> ApiError:

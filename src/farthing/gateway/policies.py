@@ -9,9 +9,10 @@ from farthing.bundle import folder as bundles
 from farthing.errors import InputError
 from farthing.gateway.bundles import BundleChoice, ServedBundle, most_nano, select_bundle
 from farthing.gateway.chat_agent import ChatAgent
-from farthing.gateway.chat_request import ChatRequest, RequestOptions
+from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.config_sections import PolicySection
 from farthing.gateway.monitoring.deployments import certificate_mark
+from farthing.gateway.options import RequestOptions
 from farthing.gateway.task_match import Mismatch, TaskTemplate, text_of
 from farthing.runtime.base import Agent
 from farthing.runtime.protocol import Protocol

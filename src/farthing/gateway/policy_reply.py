@@ -14,14 +14,14 @@ from farthing.errors import AuthenticationError, BudgetError, InputError, ModelE
 from farthing.gateway.attempts import attempts_json, failed_calls, unanswered
 from farthing.gateway.bundles import BundleChoice
 from farthing.gateway.charging import ChargeAttempt, ChargingJournal, RequestCharges
-from farthing.gateway.chat_request import CompletionContext
 from farthing.gateway.completions import PolicyReply, Receipt, build_reply, tokens
 from farthing.gateway.errors import ApiError, nobody_answered, over_request_budget
 from farthing.gateway.proxy import Proxy
 from farthing.gateway.recording.record import FALLBACK
 from farthing.gateway.reply_usage import text_in
+from farthing.gateway.request_context import RequestContext
 from farthing.gateway.task_match import text_of
-from farthing.gateway.upstream import Reply
+from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.prices import Price
 from farthing.money import dollars, usd_from_nano
@@ -57,7 +57,7 @@ class Baseline:
 
 
 async def answer_with_policy(
-    asked: CompletionContext,
+    asked: RequestContext,
     chosen: BundleChoice,
     charges: RequestCharges,
     proxy: Proxy,
@@ -147,7 +147,7 @@ class _FallbackReply:
 
 
 async def _fallback(
-    asked: CompletionContext, done: Answer, journal: ChargingJournal, proxy: Proxy
+    asked: RequestContext, done: Answer, journal: ChargingJournal, proxy: Proxy
 ) -> _FallbackReply | None:
     """Ask the fallbacks of the models whose failure nobody's answer came after.
 

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
@@ -29,65 +31,64 @@ class SpokenUpstream:
         self.patience = patience
         self._model = model
 
-    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
-        """Return the most that one try can take."""
-        return self._bound(_read(request).prompts(default_max_output or ASSUMED_OUTPUT))
-
-    async def send(
-        self,
-        request: ChatRequest,
-        default_max_output: int | None,
-        *,
-        timeout_s: float | None = None,
-    ) -> Reply:
-        """Try once; where one choice fails, all do."""
+    def prepare(self, request: ChatRequest, default_max_output: int | None) -> "_SpokenCall":
+        """Return the call that a request makes."""
         asked = _read(request)
-        done, seconds = await self._complete(
-            asked.prompts(default_max_output or ASSUMED_OUTPUT), timeout_s
-        )
-        body = msgspec.json.encode(chat_serving.reply(asked, done))
-        return _reply(body, done, seconds)
-
-    @asynccontextmanager
-    async def stream(
-        self,
-        request: ChatRequest,
-        default_max_output: int | None,
-        *,
-        timeout_s: float | None = None,
-    ) -> AsyncIterator[StreamedReply]:
-        """Try once; the whole reply is there before its first piece."""
-        asked = _read(request)
-        done, seconds = await self._complete(
-            asked.prompts(default_max_output or ASSUMED_OUTPUT), timeout_s
-        )
-        chunks = [msgspec.json.encode(chunk) for chunk in chat_serving.chunks(asked, done)]
-        yield _Chunks(chunks, _reply(b"", done, seconds))
+        prompts = asked.prompts(default_max_output or ASSUMED_OUTPUT)
+        return _SpokenCall(self._model, self.price, asked, prompts)
 
     async def aclose(self) -> None:
         """Close the model."""
         await self._model.aclose()
 
-    def _bound(self, prompts: Sequence[Prompt]) -> Bound:
-        usages = [largest_usage(longest(self._model, prompt)) for prompt in prompts]
+
+@dataclass(frozen=True)
+class _SpokenCall:
+    """The prompts of a request, one for each of its choices."""
+
+    model: Model
+    price: Price | None
+    asked: chat_serving.PromptRequest
+    prompts: Sequence[Prompt]
+
+    @cached_property
+    def bound(self) -> Bound:
+        """The most that one try can take."""
+        usages = [largest_usage(longest(self.model, prompt)) for prompt in self.prompts]
         tokens = sum(usage.input_tokens + usage.output_tokens for usage in usages)
         if self.price is None:
             return Bound(None, tokens)
-        return Bound(sum(map(self._model.largest_cost_nano, prompts)), tokens)
+        return Bound(sum(map(self.model.largest_cost_nano, self.prompts)), tokens)
 
-    async def _complete(
-        self, prompts: Sequence[Prompt], timeout_s: float | None
-    ) -> tuple[list[Completion], float]:
+    @property
+    def rated_tokens(self) -> int:
+        """Tokens that it counts for until its reply is there."""
+        return self.bound.tokens
+
+    async def send(self, timeout_s: float | None = None) -> Reply:
+        """Try once; where one choice fails, all do."""
+        done, seconds = await self._complete(timeout_s)
+        return _reply(msgspec.json.encode(chat_serving.reply(self.asked, done)), done, seconds)
+
+    @asynccontextmanager
+    async def stream(self, timeout_s: float | None = None) -> AsyncIterator[StreamedReply]:
+        """Try once; the whole reply is there before its first piece."""
+        done, seconds = await self._complete(timeout_s)
+        chunks = [msgspec.json.encode(chunk) for chunk in chat_serving.chunks(self.asked, done)]
+        yield _Chunks(chunks, _reply(b"", done, seconds))
+
+    async def _complete(self, timeout_s: float | None) -> tuple[list[Completion], float]:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
                 done = await asyncio.gather(
-                    *(self._model.complete(prompt) for prompt in prompts), return_exceptions=True
+                    *(self.model.complete(prompt) for prompt in self.prompts),
+                    return_exceptions=True,
                 )
         except TimeoutError:
             raise ModelTimeoutError(
-                f"model '{self.model}': no full reply within {timeout_s:g} s",
-                cost_nano=self._bound(prompts).nano,
+                f"model '{self.model.name}': no full reply within {timeout_s:g} s",
+                cost_nano=self.bound.nano,
             ) from None
         _raise_first(done)
         completions = [one for one in done if isinstance(one, Completion)]
@@ -97,17 +98,17 @@ class SpokenUpstream:
 class _Chunks:
     """Chunks of a reply that is there."""
 
-    def __init__(self, chunks: Sequence[bytes], reply: Reply) -> None:
-        self._chunks = iter(chunks)
+    def __init__(self, chunks: list[bytes], reply: Reply) -> None:
+        self._chunks = iter([chunks])
         self._reply = reply
         self.ended = False
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[list[bytes]]:
         return self
 
-    async def __anext__(self) -> bytes:
-        for chunk in self._chunks:
-            return chunk
+    async def __anext__(self) -> list[bytes]:
+        for chunks in self._chunks:
+            return chunks
         self.ended = True
         raise StopAsyncIteration
 

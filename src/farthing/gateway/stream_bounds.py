@@ -6,11 +6,9 @@ kind, the text is no bound.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from farthing.models.base import Usage
 from farthing.models.thinking import NONE, effort_of
@@ -50,9 +48,9 @@ class StreamedTokens:
     longest: int = 0
     """The most that one of its pieces can have."""
 
-    def add(self, choices: list[msgspec.Raw]) -> None:
+    def add(self, choices: Sequence[Any]) -> None:
         """Count a piece."""
-        piece = sum(max(1, _length(msgspec.json.decode(one))) for one in choices)
+        piece = sum([max(1, _length(one)) for one in choices])
         self.tokens += piece
         self.longest = max(self.longest, piece)
 

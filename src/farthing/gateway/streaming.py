@@ -22,7 +22,7 @@ MOST_OF_A_CHUNK = 16 * 2**20
 class Chunk(msgspec.Struct, frozen=True):
     """What is read of a chunk, or of a whole reply."""
 
-    choices: list[msgspec.Raw] = []
+    choices: list[Any] = []
     usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
@@ -30,11 +30,12 @@ class Chunk(msgspec.Struct, frozen=True):
     @property
     def counted(self) -> Usage | None:
         """The tokens; None where it does not say, or not in a way that can be read."""
+        if bytes(self.usage) == b"null":
+            return None
         try:
-            found = msgspec.json.decode(self.usage, type=WireUsage | None)
+            return msgspec.json.decode(self.usage, type=WireUsage).counted()
         except UNREADABLE:
             return None
-        return found.counted() if found else None
 
 
 CHUNK = msgspec.json.Decoder(Chunk)
@@ -72,11 +73,11 @@ class HttpStream:
         self._heard = StreamedTokens()
         self._include_usage = include_usage
         self._chunks = self._read()
-        self._first: bytes | None = None
+        self._first: list[bytes] | None = None
         self._usage: Usage | None = None
         self._counts = b""
         self._model: str | None = None
-        self._counted = False
+        self._counted = self._done = False
         self._reply: Reply | None = None
 
     async def begin(self) -> None:
@@ -88,12 +89,12 @@ class HttpStream:
         if self._first is None:
             raise self._endpoint.malformed("has no chunk", b"", self._spent_nano)
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return the chunks."""
+    def __aiter__(self) -> AsyncIterator[list[bytes]]:
+        """Return the chunks, those of one read together."""
         return self
 
-    async def __anext__(self) -> bytes:
-        """Return the next chunk."""
+    async def __anext__(self) -> list[bytes]:
+        """Return the next chunks."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -128,31 +129,45 @@ class HttpStream:
             return self._largest_nano
         return self._took(self._usage, self._model).cost_nano
 
-    async def _read(self) -> AsyncIterator[bytes]:
+    async def _read(self) -> AsyncIterator[list[bytes]]:
         begun = False
-        pieces = self._endpoint.pieces(self._response, self._largest_nano)
         try:
-            async for data in _payloads(pieces):
-                if data == DONE:
-                    self._counted = True
-                    break
-                if len(data) > MOST_OF_A_CHUNK:
-                    problem = f"has a chunk of more than {MOST_OF_A_CHUNK:,} bytes"
-                    raise self._endpoint.malformed(problem, b"", self._largest_nano)
-                if self._wanted(data, begun=begun):
+            async for events in _payloads(
+                self._endpoint.pieces(self._response, self._largest_nano)
+            ):
+                found, problem = self._take(events, begun=begun)
+                if found:
                     begun = True
-                    yield data
+                    yield found
+                if problem is not None:  # after what came before it
+                    raise problem
+                if self._done:
+                    break
         except ModelError as error:
-            if not self._counted:
-                raise
-            error.cost_nano = self._spent_nano
+            if self._counted:
+                error.cost_nano = self._spent_nano
             raise
         if not self._counted:
-            problem = "the stream ended before its end"
-            raise ModelConnectionError(
-                f"{self._endpoint.place}: {problem}", cost_nano=self._largest_nano
+            problem = ModelConnectionError(
+                f"{self._endpoint.place}: the stream ended before its end",
+                cost_nano=self._largest_nano,
             )
+            raise problem
         self._end()
+
+    def _take(self, events: list[bytes], *, begun: bool) -> tuple[list[bytes], ModelError | None]:
+        """Return what the client is to have of some events, and what is wrong with the next."""
+        found: list[bytes] = []
+        for data in events:
+            if data == DONE:
+                self._counted = self._done = True
+                break
+            try:
+                if self._wanted(data, begun=begun or bool(found)):
+                    found.append(data)
+            except ModelError as error:
+                return found, error
+        return found, None
 
     def _end(self) -> None:
         self._reply = self._took(self._usage, self._model)
@@ -161,6 +176,9 @@ class HttpStream:
 
     def _wanted(self, data: bytes, *, begun: bool) -> bool:
         """Note what a chunk says of the whole; return whether the client is to have it."""
+        if len(data) > MOST_OF_A_CHUNK:
+            problem = f"has a chunk of more than {MOST_OF_A_CHUNK:,} bytes"
+            raise self._endpoint.malformed(problem, b"", self._largest_nano)
         chunk = self._decoded(data)
         self._model = self._model or chunk.model
         if bytes(chunk.error) != b"null" and not chunk.choices:
@@ -201,24 +219,27 @@ class _Problem(msgspec.Struct, frozen=True):
     code: int = 500
 
 
-async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event (WHATWG, server-sent events); half an event at the end is none.
+async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """Yield the data of the events that each piece ends (WHATWG, server-sent events).
 
-    Only `[DONE]` counts without the blank line that ends an event.
+    Half an event at the end is none; only `[DONE]` counts without the blank line that ends one.
     """
     rest = b""
     data: list[bytes] = []
     async for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
+        found: list[bytes] = []
         for line in lines:
             text = line.removesuffix(b"\r")
             if text.startswith(b"data:"):
                 data.append(text[5:].removeprefix(b" "))
             elif not text and data:
-                yield b"\n".join(data)
+                found.append(b"\n".join(data))
                 data = []
-        if len(rest) > MOST_OF_A_CHUNK:
-            yield rest
+        too_long = len(rest) > MOST_OF_A_CHUNK
+        if found or too_long:
+            yield [*found, *([rest] if too_long else [])]
+        if too_long:
             return
     if DONE in (rest.removeprefix(b"data:").strip(), b"".join(data).strip()):
-        yield DONE
+        yield [DONE]

@@ -1,119 +1,19 @@
-"""Upstream models, opened from a configuration: each try within its limits, tries as allowed.
+"""Upstream models, opened from a configuration: each try within the limits of its endpoint."""
 
-A try is made by `around`, so that whoever pays can reserve before it and settle after it.
-"""
-
-import math
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from farthing.errors import ModelError, RateLimitError
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.http_upstream import HttpUpstream
 from farthing.gateway.prompt_upstream import SpokenUpstream
-from farthing.gateway.upstream_base import (
-    ASSUMED_OUTPUT,
-    Bound,
-    Reply,
-    StreamedReply,
-    Upstream,
-)
+from farthing.gateway.upstream_base import Bound, Reply, StreamedReply, Upstream, UpstreamCall
 from farthing.models.config import ModelsConfig
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import Price
-from farthing.models.rate_limit import RateLimiter
-from farthing.models.retry import RetryPolicy, add_cost, retry
-
-__all__ = [
-    "AfterFailures",
-    "AroundSend",
-    "AroundStream",
-    "Bound",
-    "LimitedUpstream",
-    "Reply",
-    "SendTry",
-    "StreamTry",
-    "StreamedReply",
-    "Upstream",
-    "UpstreamRequest",
-    "open_upstreams",
-    "send",
-    "stream",
-]
-
-SendTry = Callable[[ChatRequest], Awaitable[Reply]]
-AroundSend = Callable[[SendTry], Awaitable[Reply]]
-"""Makes one try, of the request that it says."""
-StreamTry = Callable[[ChatRequest], AbstractAsyncContextManager[StreamedReply]]
-AroundStream = Callable[[StreamTry], AbstractAsyncContextManager[StreamedReply]]
-"""Makes one try of a stream; its block lasts until the stream has ended or is left."""
-
-
-@dataclass(frozen=True)
-class UpstreamRequest:
-    """A request to one model."""
-
-    upstream: Upstream
-    request: ChatRequest
-    default_max_output: int | None
-    """Output tokens of a choice where the request names no limit; None: the model's own."""
-    until: float = math.inf
-    """When all tries must have ended, in `time.monotonic`."""
-    shortened: bool = False
-    """Whether its limit is what can be paid, since it named none."""
-
-    @property
-    def unlimited(self) -> bool:
-        """Whether neither the client nor the configuration limits what the model writes."""
-        return self.shortened or (self.request.limit is None and self.default_max_output is None)
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds for the next try; None: what the section says."""
-        return None if self.until == math.inf else max(0.001, self.until - time.monotonic())
-
-
-async def send(call: UpstreamRequest, around: AroundSend | None = None) -> Reply:
-    """Ask until an answer comes or patience is at its end.
-
-    Args:
-        call: who is asked what.
-        around: makes each try; what it raises beside a ModelError ends the call.
-    """
-
-    def attempt(request: ChatRequest) -> Awaitable[Reply]:
-        return call.upstream.send(request, call.default_max_output, timeout_s=call.left_s)
-
-    done = await retry(
-        lambda: around(attempt) if around else attempt(call.request),
-        call.upstream.patience,
-        until=call.until,
-    )
-    cost = add_cost(done.failed_nano, done.value.cost_nano)
-    return replace(done.value, cost_nano=cost, tries=done.tries)
-
-
-@asynccontextmanager
-async def stream(
-    call: UpstreamRequest, around: AroundStream | None = None
-) -> AsyncIterator[StreamedReply]:
-    """Ask until a first piece comes or patience ends; the arguments are those of `send`."""
-
-    def attempt(request: ChatRequest) -> AbstractAsyncContextManager[StreamedReply]:
-        return call.upstream.stream(request, call.default_max_output, timeout_s=call.left_s)
-
-    async with AsyncExitStack() as stack:
-        done = await retry(
-            lambda: stack.enter_async_context(around(attempt) if around else attempt(call.request)),
-            call.upstream.patience,
-            until=call.until,
-        )
-        if done.tries == 1:
-            yield done.value
-        else:
-            yield AfterFailures(done.value, done.failed_nano, done.tries - 1)
+from farthing.models.rate_limit import RateLimiter, Ticket
+from farthing.models.retry import RetryPolicy, add_cost
 
 
 def open_upstreams(
@@ -178,57 +78,58 @@ class LimitedUpstream:
         """Whether its calls note when they are written."""
         return self._upstream.notes_sending
 
-    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
-        """Return the most that one try can take; raises as the model does."""
-        return self._upstream.largest(request, default_max_output)
-
-    async def send(
-        self,
-        request: ChatRequest,
-        default_max_output: int | None,
-        *,
-        timeout_s: float | None = None,
-    ) -> Reply:
-        """Try once it is admitted; an endpoint that asks for a pause has it."""
-        tokens = self._admissible(request, default_max_output)
-        async with self._admission.admit(tokens) as ticket:
-            try:
-                reply = await self._upstream.send(request, default_max_output, timeout_s=timeout_s)
-            except RateLimitError as error:
-                self._admission.pause_for(error.retry_after_s or 0.0)
-                raise
-            self._admission.correct(ticket, _tokens(reply))
-            return reply
-
-    @asynccontextmanager
-    async def stream(
-        self,
-        request: ChatRequest,
-        default_max_output: int | None,
-        *,
-        timeout_s: float | None = None,
-    ) -> AsyncIterator[StreamedReply]:
-        """Try once it is admitted, for a reply in pieces; it is under way until the block ends."""
-        tokens = self._admissible(request, default_max_output)
-        trying = self._upstream.stream(request, default_max_output, timeout_s=timeout_s)
-        async with self._admission.admit(tokens) as ticket:
-            try:
-                async with trying as streamed:
-                    yield streamed
-                    if streamed.ended:
-                        self._admission.correct(ticket, _tokens(streamed.reply))
-            except RateLimitError as error:
-                self._admission.pause_for(error.retry_after_s or 0.0)
-                raise
+    def prepare(self, request: ChatRequest, default_max_output: int | None) -> UpstreamCall:
+        """Return the call that a request makes; raises as the model does."""
+        call = self._upstream.prepare(request, default_max_output)
+        return _LimitedCall(call, self._admission, self.name, self.patience.asked_s)
 
     async def aclose(self) -> None:
         """Close the model."""
         await self._upstream.aclose()
 
-    def _admissible(self, request: ChatRequest, default_max_output: int | None) -> int:
-        """Return the tokens that a call counts for."""
-        self._admission.refuse_long_pause(self.name, self.patience.asked_s)
-        return self.largest(request, default_max_output or ASSUMED_OUTPUT).tokens
+
+@dataclass(frozen=True)
+class _LimitedCall:
+    """A call that waits for its admission."""
+
+    call: UpstreamCall
+    admission: RateLimiter
+    name: str
+    asked_s: float | None
+    """Most seconds that its provider may ask to wait for; None: any."""
+
+    @property
+    def bound(self) -> Bound:
+        return self.call.bound
+
+    @property
+    def rated_tokens(self) -> int:
+        return self.call.rated_tokens
+
+    async def send(self, timeout_s: float | None = None) -> Reply:
+        """Try once it is admitted; an endpoint that asks for a pause has it."""
+        async with self._admitted() as ticket:
+            reply = await self.call.send(timeout_s)
+            self.admission.correct(ticket, _tokens(reply))
+            return reply
+
+    @asynccontextmanager
+    async def stream(self, timeout_s: float | None = None) -> AsyncIterator[StreamedReply]:
+        """Try once it is admitted, for a reply in pieces; it is under way until the block ends."""
+        async with self._admitted() as ticket, self.call.stream(timeout_s) as streamed:
+            yield streamed
+            if streamed.ended:
+                self.admission.correct(ticket, _tokens(streamed.reply))
+
+    @asynccontextmanager
+    async def _admitted(self) -> AsyncIterator[Ticket]:
+        self.admission.refuse_long_pause(self.name, self.asked_s)
+        async with self.admission.admit(self.rated_tokens) as ticket:
+            try:
+                yield ticket
+            except RateLimitError as error:
+                self.admission.pause_for(error.retry_after_s or 0.0)
+                raise
 
 
 class AfterFailures:
@@ -240,12 +141,12 @@ class AfterFailures:
         self._failed_nano = failed_nano
         self._failed = failed
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[list[bytes]]:
         """Return the pieces."""
         return self
 
-    async def __anext__(self) -> bytes:
-        """Return the next piece; an error costs what all tries did."""
+    async def __anext__(self) -> list[bytes]:
+        """Return the next pieces; an error costs what all tries did."""
         try:
             return await anext(self._streamed)
         except ModelError as error:

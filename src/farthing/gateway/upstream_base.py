@@ -47,12 +47,15 @@ class Reply:
 class StreamedReply(Protocol):
     """A reply in pieces: iterate, then read `reply`."""
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return the pieces: the JSON of each chunk, without `data: ` and without `[DONE]`."""
+    def __aiter__(self) -> AsyncIterator[list[bytes]]:
+        """Return the pieces as they arrive, those of one read of the connection together.
+
+        A piece is the JSON of a chunk, without `data: ` and without `[DONE]`.
+        """
         ...
 
-    async def __anext__(self) -> bytes:
-        """Return the next piece."""
+    async def __anext__(self) -> list[bytes]:
+        """Return the next pieces, at least one."""
         ...
 
     @property
@@ -68,6 +71,35 @@ class StreamedReply(Protocol):
     @property
     def reply(self) -> Reply:
         """What it took, known once the pieces are at their end; RuntimeError before."""
+        ...
+
+
+class UpstreamCall(Protocol):
+    """A request as one model is sent it; each `send` or `stream` is one try."""
+
+    @property
+    def bound(self) -> Bound:
+        """The most that one try can take."""
+        ...
+
+    @property
+    def rated_tokens(self) -> int:
+        """Tokens that it counts for against a rate limit until its reply is there."""
+        ...
+
+    async def send(self, timeout_s: float | None = None) -> Reply:
+        """Try once; cancelling the task closes the connection.
+
+        Args:
+            timeout_s: most seconds to the last byte, where that is less than the section's.
+        """
+        ...
+
+    def stream(self, timeout_s: float | None = None) -> AbstractAsyncContextManager[StreamedReply]:
+        """Try once, for a reply in pieces; leaving the block closes the connection.
+
+        The first piece is there when the block begins: what fails before it fails there.
+        """
         ...
 
 
@@ -104,44 +136,13 @@ class Upstream(Protocol):
         """Whether its calls note when they are written (`models/chat_endpoint.py`)."""
         ...
 
-    def largest(self, request: ChatRequest, default_max_output: int | None) -> Bound:
-        """Return the most that one try can take.
+    def prepare(self, request: ChatRequest, default_max_output: int | None) -> UpstreamCall:
+        """Return the call that a request makes; raises where it cannot be sent.
 
         Args:
             request: what is asked.
             default_max_output: output tokens of a choice where the request names no limit; None:
                 the model's own limit.
-        """
-        ...
-
-    async def send(
-        self,
-        request: ChatRequest,
-        default_max_output: int | None,
-        *,
-        timeout_s: float | None = None,
-    ) -> Reply:
-        """Try once; cancelling the task closes the connection.
-
-        Args:
-            request: what is asked.
-            default_max_output: output tokens of a choice where the request names no limit; None:
-                the model's own limit.
-            timeout_s: most seconds to the last byte, where that is less than the section's.
-        """
-        ...
-
-    def stream(
-        self,
-        request: ChatRequest,
-        default_max_output: int | None,
-        *,
-        timeout_s: float | None = None,
-    ) -> AbstractAsyncContextManager[StreamedReply]:
-        """Try once, for a reply in pieces; leaving the block closes the connection.
-
-        The arguments are those of `send`, and so are the errors. The first piece is there when the
-        block begins: what fails before it fails there.
         """
         ...
 

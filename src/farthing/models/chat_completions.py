@@ -8,8 +8,8 @@ import msgspec
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.prices import Price, largest_usage
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
-"""What `read_completion` raises."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a reply raises that is not what it must be."""
 MOST_TOKENS = 10**12
 """The most that a provider's count is taken for: what it costs still fits 64 bits."""
 

@@ -18,7 +18,7 @@ from farthing.gateway.recording.shadow import Shadow, ShadowRequest
 from farthing.gateway.recording.traffic import Traffic
 from farthing.gateway.reply_usage import text_in
 from farthing.gateway.task_match import text_of
-from farthing.gateway.upstream import Reply
+from farthing.gateway.upstream_base import Reply
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import thoughts

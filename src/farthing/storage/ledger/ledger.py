@@ -1,6 +1,7 @@
 """The ledger: a call is made only if the dearest outcome still fits every limit on it."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from secrets import token_hex
@@ -66,6 +67,9 @@ from farthing.storage.ledger.operations import (
 from farthing.storage.ledger.postgres import PostgresLedgerDatabase
 from farthing.storage.ledger.sqlite import SqliteLedgerDatabase
 
+LOG = logging.getLogger("farthing.gateway")
+BOOKED_S = 60.0
+"""Most seconds between the two steps of `book_soon`."""
 AT_ONCE = 200
 """Operations in one transaction at most, so that other processes have their turn."""
 
@@ -134,18 +138,7 @@ class AccountLedger:
         now = self._now()
         hold = Hold(token_hex(16), checked_amount(amount), checked_names(accounts), now)
         ours = [limit for limit in limits if limit.account in hold.accounts]
-        row = HoldRow(
-            hold.id,
-            list(hold.accounts),
-            [window(period, now) for period in PERIODS],
-            amount.nano,
-            amount.tokens,
-            amount.calls,
-            written(now),
-            _later(now, lease_s),
-            "sent" if sent else "reserved",
-            note.replace("\0", "").encode(errors="replace").decode(),
-        )
+        row = _row(hold, lease_s, "sent" if sent else "reserved", note)
         try:
             outcome = await self._ask(Reserve(row, [_check(one, amount, now) for one in ours]))
         except asyncio.CancelledError:
@@ -179,6 +172,21 @@ class AccountLedger:
             LeaseError: it was closed before, or swept without ever being sent.
         """
         await self._close(_settle(hold.id, checked_amount(amount)), hold)
+
+    def settle_soon(self, hold: Hold, amount: Amount) -> None:
+        """Settle without being waited for; what keeps it from being written is logged.
+
+        It is in order with what is asked later, and is written before the ledger closes. Until
+        then the hold counts in full.
+        """
+        self._put(_settle(hold.id, checked_amount(amount))).add_done_callback(_logged)
+
+    def book_soon(self, accounts: Sequence[str], amount: Amount) -> None:
+        """Charge accounts with what nobody set aside, under no limit; see `settle_soon`."""
+        now = self._now()
+        hold = Hold(token_hex(16), checked_amount(amount), checked_names(accounts), now)
+        self._put(Reserve(_row(hold, BOOKED_S, "reserved"), [])).add_done_callback(_logged)
+        self.settle_soon(hold, amount)
 
     async def release(self, hold: Hold) -> None:
         """Give a hold back: nothing was sent. Raises like `settle`."""
@@ -297,6 +305,32 @@ class AccountLedger:
                     future.set_exception(outcomes)
                 else:
                     future.set_result(outcomes[k])
+
+
+def _row(hold: Hold, lease_s: float, state: str, note: str = "") -> HoldRow:
+    now, amount = hold.made_at, hold.amount
+    return HoldRow(
+        hold.id,
+        list(hold.accounts),
+        [window(period, now) for period in PERIODS],
+        amount.nano,
+        amount.tokens,
+        amount.calls,
+        written(now),
+        _later(now, lease_s),
+        state,
+        note.replace("\0", "").encode(errors="replace").decode(),
+    )
+
+
+def _logged(asked: asyncio.Future[Outcome]) -> None:
+    """Log why something that nobody waited for was not written."""
+    if asked.cancelled():
+        return
+    if asked.exception() is not None:
+        LOG.error("%s", asked.exception())
+    elif isinstance(asked.result(), Gone):
+        LOG.error("a call was settled whose reservation had ended: it was charged in full")
 
 
 def _later(now: datetime, seconds: float) -> str:

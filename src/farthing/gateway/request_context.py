@@ -1,10 +1,11 @@
-"""A request that gets no answer: an id in its reply, and a row where traffic is recorded."""
+"""One request from its first byte to the last of its reply: what all that is done for it shares."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from starlette.requests import ClientDisconnect
 
@@ -19,21 +20,37 @@ from farthing.storage.keys import KeyRecord
 
 
 @dataclass
-class RequestUnderWay:
-    """One request from its first byte on, as far as it is known by now."""
+class RequestContext:
+    """A request under way, as far as it is known by now."""
 
-    trace: str
-    traffic: Traffic | None
+    traffic: Traffic | None = None
     """Where failures are written; None: nowhere."""
     models: Sequence[str] = ()
     """What may be asked for."""
+    trace: str = field(default_factory=lambda: uuid4().hex)
+    """Its id in the recorded traffic."""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
     admitted: bool = False
     """Whether its key opens this door: what strangers send is not written down."""
     key: KeyRecord | None = None
-    request: ChatRequest | None = None
-    tries: list[ChargeAttempt] = field(default_factory=list)
+    """None where no keys are needed."""
+    read: ChatRequest | None = None
+    """What it asks, once that was read."""
     deadline: Deadline = field(default_factory=lambda: Deadline.within(0))
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    tries: list[ChargeAttempt] = field(default_factory=list)
+    """Every try that is made for it, in the order in which they began."""
+
+    @property
+    def request(self) -> ChatRequest:
+        """What it asks."""
+        assert self.read is not None, "read it first"  # noqa: S101
+        return self.read
+
+    @property
+    def model(self) -> str | None:
+        """What it asks for, where there is such a model: a client's own words are no name."""
+        asked = self.read
+        return asked.model if asked is not None and asked.model in self.models else None
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -50,12 +67,6 @@ class RequestUnderWay:
             why = refusal(error)
             self.failed(why)
             raise replace(why, headers={**why.headers, "X-Farthing-Trace": self.trace}) from None
-
-    @property
-    def model(self) -> str | None:
-        """What it asks for, where there is such a model: a client's own words are no name."""
-        request = self.request
-        return request.model if request is not None and request.model in self.models else None
 
     def failed(self, why: ApiError) -> None:
         """Write down that it was refused, or failed."""
