@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/gateway.py [--litellm BIN/litellm] [--rounds 5] [--soak 0]
 
 All run on this machine before the same stub provider that takes 20 ms, and are asked in turn, round
-after round; `ms each` is the processor that a request took. Each has a ledger on disk, but LiteLLM, which runs without a database. `--soak N` then
-sends N more requests to Farthing and shows its memory. Figures go to
-`benchmarks/results/gateway.json`.
+after round; `ms each` is the processor that a request took. Each has a ledger on disk, but LiteLLM,
+which runs without a database. `--soak N` then sends N more requests to Farthing and shows its
+memory. Figures go to `benchmarks/results/gateway.json`.
 """
 
 import argparse
@@ -282,7 +282,7 @@ def show(found: dict[str, dict[str, float]]) -> None:
         "streams/s",
         "ms each",
     )
-    print(("{:18}" + "{:>9}" * 9).format(*head, "MiB"))
+    print(("{:18}" + "{:>9}" * 9).format(*head, "ms each", "MiB"))
     for name, one in found.items():
         row = (one["alone_ms"], one["alone_ms"] - direct, one["many_p50_ms"], one["many_p95_ms"])
         whole = (one["requests_a_second"], one["processor_ms"])

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from farthing.errors import BadRequestError
 from farthing.gateway.chat_request import (
     ChatRequest,
-    RequestError,
-    RequestOptions,
     conversation_of,
     read_chat,
 )
+from farthing.gateway.options import RequestError, RequestOptions
 
 HELLO = [{"role": "user", "content": "Hello"}]
 

@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import msgspec
 import pytest
 from serving import marked, total
 
@@ -36,8 +35,7 @@ def test_a_tool_of_an_agent_is_paid_for(tmp_path: Path) -> None:
             if occurrence:
                 await journal.fail(number, ModelTimeoutError("too slow"), 700)
             else:
-                reply = msgspec.json.encode(ToolReply("a city", 500)).decode()
-                await journal.complete(number, reply, 500)
+                await journal.complete(number, ToolReply("a city", 500), 500)
         await ledger.aclose()
         return charges
 

@@ -20,7 +20,7 @@ from scripted_watch import ScriptedWatch
 
 from farthing.gateway.admin.figures import week
 from farthing.gateway.admin.rendering import money
-from farthing.gateway.charging import settle
+from farthing.gateway.charging import settle_soon
 from farthing.gateway.recording.traffic_rows import cost_of
 from farthing.storage.ledger.base import Amount
 from farthing.storage.ledger.ledger import open_ledger
@@ -48,7 +48,7 @@ def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) ->
     async def claim() -> None:
         ledger = await open_ledger(str(tmp_path / "gateway.db"))
         hold = await ledger.reserve(["all", "model:large"], Amount(900_000, 45), (), lease_s=60)
-        await settle(ledger, hold, Amount(12_500_000_900_000, 1_000_000_045))
+        settle_soon(ledger, hold, Amount(12_500_000_900_000, 1_000_000_045))
         await ledger.aclose()
 
     asyncio.run(claim())
