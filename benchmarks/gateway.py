@@ -282,7 +282,7 @@ def show(found: dict[str, dict[str, float]]) -> None:
         "streams/s",
         "ms each",
     )
-    print(("{:18}" + "{:>9}" * 9).format(*head, "ms each", "MiB"))
+    print(("{:18}" + "{:>9}" * 9).format(*head, "MiB"))
     for name, one in found.items():
         row = (one["alone_ms"], one["alone_ms"] - direct, one["many_p50_ms"], one["many_p95_ms"])
         whole = (one["requests_a_second"], one["processor_ms"])

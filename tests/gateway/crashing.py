@@ -14,7 +14,7 @@ from chat_server import Endpoint
 from gateway_running import models, serve_section
 from serving import Process, marked, request, serving, total, until
 
-from farthing.gateway.chat_request import read_chat
+from farthing.gateway.chat_request import read_request
 from farthing.gateway.config import read_config
 from farthing.gateway.upstream import open_upstreams
 
@@ -74,7 +74,7 @@ def largest_nano(folder: Path, url: str) -> int:
     sections = read_config(file).models
     upstream = open_upstreams(sections, sections.admissions())["large"]
     body = json.dumps(request("large", CONTENT)).encode()
-    found = upstream.prepare(read_chat(body, {}), 4096).bound.nano
+    found = upstream.prepare(read_request(body, {}), 4096).bound.nano
     assert found is not None
     return found
 

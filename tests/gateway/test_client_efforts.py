@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 
-from farthing.gateway.chat_request import ChatRequest, read_chat
+from farthing.gateway.chat_request import ChatRequest, read_request
 from farthing.gateway.http_upstream import WINDOW
 from farthing.gateway.stream_bounds import is_silent
 from farthing.gateway.task_match import TaskTemplate
@@ -23,7 +23,7 @@ HELLO = [{"role": "user", "content": "2 + 2?"}]
 
 
 def ask(**more: Any) -> ChatRequest:
-    return read_chat(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
+    return read_request(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
 
 
 def passed(

@@ -14,7 +14,7 @@ from policy_running import POLICY, SYSTEM, made_bundle
 
 from farthing.budgets.pacing.base import PacingState
 from farthing.gateway.app_state import open_gateway
-from farthing.gateway.chat_request import read_chat
+from farthing.gateway.chat_request import read_request
 from farthing.gateway.config import read_config
 from farthing.gateway.config_sections import PacingSection
 from farthing.gateway.deadline import Deadline
@@ -98,7 +98,7 @@ def test_what_failed_and_was_charged_is_spent(tmp_path: Path) -> None:
         (tmp_path / "serve.toml").write_text(text + modes + paced)
         await migrate(str(tmp_path / "gateway.db"))
         async with open_gateway(read_config(tmp_path / "serve.toml"), watch=False) as gateway:
-            asked = RequestContext(read=read_chat(body, {}), deadline=Deadline.within(30.0))
+            asked = RequestContext(read=read_request(body, {}), deadline=Deadline.within(30.0))
             with pytest.raises(ApiError):
                 await gateway.chat.whole(asked, None)
             (balance,) = [b for b in await gateway.ledger.balances(["all"]) if b.period == "total"]

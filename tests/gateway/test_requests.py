@@ -1,7 +1,6 @@
 """What is read from a request, what is refused, and that nothing else escapes."""
 
 import json
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -12,16 +11,17 @@ from farthing.errors import BadRequestError
 from farthing.gateway.chat_request import (
     ChatRequest,
     conversation_of,
-    read_chat,
+    read_request,
 )
-from farthing.gateway.options import RequestError, RequestOptions
+from farthing.gateway.options import RequestOptions
+from farthing.gateway.request_schema import RequestError
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
 def read(headers: dict[str, str] | None = None, **body: Any) -> ChatRequest:
     whole = {"model": "m", "messages": HELLO} | body
-    return read_chat(json.dumps(whole).encode(), headers or {})
+    return read_request(json.dumps(whole).encode(), headers or {})
 
 
 def test_a_small_request() -> None:
@@ -179,14 +179,14 @@ def test_what_is_refused_names_its_field(more: dict[str, Any], param: str) -> No
 )
 def test_a_body_that_is_no_request(body: bytes, said: str) -> None:
     with pytest.raises(BadRequestError, match=said):
-        read_chat(body, {})
+        read_request(body, {})
 
 
 def test_depth_is_counted_exactly() -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": ""}], "a": %s%s}'
-    assert read_chat(body % (b"[" * 9, b"]" * 9), {}, most_depth=10).model == "m"
+    assert read_request(body % (b"[" * 9, b"]" * 9), {}, most_depth=10).model == "m"
     with pytest.raises(RequestError, match="more than 10"):
-        read_chat(body % (b"[" * 10, b"]" * 10), {}, most_depth=10)
+        read_request(body % (b"[" * 10, b"]" * 10), {}, most_depth=10)
 
 
 def test_wishes_of_headers_and_of_the_body_which_goes_first() -> None:
@@ -197,9 +197,11 @@ def test_wishes_of_headers_and_of_the_body_which_goes_first() -> None:
         "X-Farthing-Deadline": "2.5",
         "X-Farthing-Conversation": "c1",
     }
-    assert read(headers).options == RequestOptions(Fraction(19, 20), 1, "careful", 2.5, "c1")
+    assert read(headers).options == RequestOptions(0.95, 1.9e-9, "careful", 2.5, "c1")
+    assert read(headers).options.budget_nano == 1
     options = read(headers, farthing={"budget": 0.5, "mode": None}).options
-    assert options == RequestOptions(Fraction(19, 20), 500_000_000, "careful", 2.5, "c1")
+    assert options == RequestOptions(0.95, 0.5, "careful", 2.5, "c1")
+    assert options.budget_nano == 500_000_000
 
 
 def test_a_header_out_of_range_is_named() -> None:
@@ -266,7 +268,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 
 def _read_or_refused(body: bytes, headers: dict[str, str]) -> None:
     try:
-        request = read_chat(body, headers)
+        request = read_request(body, headers)
     except BadRequestError:
         return
     assert request.plain in {True, False}

@@ -34,7 +34,7 @@ from farthing.errors import (
     RedirectedError,
 )
 from farthing.gateway.charging import RequestCharges, RequestLimits
-from farthing.gateway.chat_request import ChatRequest, read_chat
+from farthing.gateway.chat_request import ChatRequest, read_request
 from farthing.gateway.http_upstream import WINDOW, HttpUpstream
 from farthing.gateway.paid_call import PaidCall
 from farthing.gateway.upstream import open_upstreams
@@ -55,7 +55,7 @@ Work = Callable[[Upstream, Stub], Awaitable[T]]
 
 
 def ask(**more: Any) -> ChatRequest:
-    return read_chat(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
+    return read_request(json.dumps({"model": "base", "messages": HELLO} | more).encode(), {})
 
 
 def _open(tables: Mapping[str, Any]) -> dict[str, Upstream]:

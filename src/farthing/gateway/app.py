@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,11 +15,16 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from farthing import __version__
 from farthing.errors import StoreError
 from farthing.gateway.admin.routes import routes as page_routes
 from farthing.gateway.admin.state import opened_pages
+from farthing.gateway.apis import APIS
+from farthing.gateway.apis.base import Api
+from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.app_state import GatewayState, open_gateway
 from farthing.gateway.auth import authenticate
 from farthing.gateway.bundles import ServedBundle
@@ -63,16 +70,19 @@ def application(
                 await under_way.none()
 
     routes = [
-        Route("/v1/chat/completions", _said(chat), methods=["POST"]),
-        Route("/v1/feedback", _said(feedback), methods=["POST"]),
-        Route("/v1/watch", _said(watched), methods=["GET"]),
-        Route("/v1/spending", _said(spending), methods=["GET"]),
-        Route("/v1/models", _said(models), methods=["GET"]),
-        Route("/v1/models/{name:path}", _said(model), methods=["GET"]),
-        Route("/health", _said(health), methods=["GET"]),
-        Route("/ready", _said(ready), methods=["GET"]),
-        Route("/metrics", _said(metrics), methods=["GET"]),
-        Route("/openapi.json", _said(openapi), methods=["GET"]),
+        *(
+            Route(f"/v1{api.path}", _Endpoint(partial(posted, api=api), api), methods=["POST"])
+            for api in APIS
+        ),
+        Route("/v1/feedback", _Endpoint(feedback), methods=["POST"]),
+        Route("/v1/watch", _Endpoint(watched), methods=["GET"]),
+        Route("/v1/spending", _Endpoint(spending), methods=["GET"]),
+        Route("/v1/models", _Endpoint(models), methods=["GET"]),
+        Route("/v1/models/{name:path}", _Endpoint(model), methods=["GET"]),
+        Route("/health", _Endpoint(health), methods=["GET"]),
+        Route("/ready", _Endpoint(ready), methods=["GET"]),
+        Route("/metrics", _Endpoint(metrics), methods=["GET"]),
+        Route("/openapi.json", _Endpoint(openapi), methods=["GET"]),
         *(page_routes() if config.has_page else []),
     ]
     unexpected = {404: _no_such_address, 405: _no_such_method}
@@ -84,9 +94,9 @@ def application(
     )
 
 
-async def chat(request: Request) -> Response:
-    """Answer a chat completion."""
-    return await answer(gateway_of(request), request)
+async def posted(request: Request, api: Api) -> Response:
+    """Answer what is posted to one of the APIs."""
+    return await answer(gateway_of(request), request, api)
 
 
 async def feedback(request: Request) -> Response:
@@ -196,27 +206,34 @@ async def admitted(request: Request, *scopes: Scope) -> KeyRecord | None:
     return await authenticate(gateway_of(request).keys, request.headers, *scopes)
 
 
-def _said(endpoint: Endpoint) -> Endpoint:
-    """Say what goes wrong as OpenAI does."""
+@dataclass(frozen=True)
+class _Endpoint:
+    """An address: what answers there, and in whose form it says what goes wrong."""
 
-    async def answered(request: Request) -> Response:
+    respond: Endpoint
+    api: Api = CHAT
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        reply = await self._answered(Request(scope, receive, send))
+        await reply(scope, receive, send)
+
+    async def _answered(self, request: Request) -> Response:
         try:
-            return await endpoint(request)
+            return await self.respond(request)
         except ClientDisconnect:
-            return refused(gone())
+            return refused(gone(), self.api)
         except asyncio.CancelledError:  # the server is out of patience as it ends
             go_on()
-            return refused(shutting_down())
+            return refused(shutting_down(), self.api)
         except Exception as error:  # noqa: BLE001 - else the server logs it with all its text
             logged(error)
-            return refused(refusal(error))
-
-    return answered
+            return refused(refusal(error), self.api)
 
 
-def refused(why: ApiError) -> Response:
-    """Return the reply of a refusal."""
-    return _json(why.body(), why.status, why.headers)
+def refused(why: ApiError, api: Api = CHAT) -> Response:
+    """Return the reply of a refusal, in the form of an API."""
+    return _json(api.problem(why), why.status, why.headers)
 
 
 async def _no_such_address(request: Request, _: Exception) -> Response:

@@ -22,6 +22,8 @@ async def authenticate(
     if keys is None:
         return None
     kind, _, secret = headers.get("authorization", "").partition(" ")
+    if not kind:  # as clients of Anthropic's API send it
+        kind, secret = "bearer", headers.get("x-api-key", "")
     if kind.lower() != "bearer" or not secret.strip():
         raise unknown_key()
     key = await keys.find(secret.strip())

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from farthing.gateway import policy_reply
+from farthing.gateway.apis.base import DONE
+from farthing.gateway.apis.chat import CHAT, says_usage
 from farthing.gateway.attempts import attempts_json
 from farthing.gateway.bundles import BundleChoice
 from farthing.gateway.charging import DeferredSettlements, RequestCharges, RequestLimits
@@ -21,11 +23,10 @@ from farthing.gateway.pacing import Pace
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.proxy import Proxy
 from farthing.gateway.recording.recorder import Recorder
-from farthing.gateway.reply_usage import says_usage, text_in_piece
 from farthing.gateway.request_context import RequestContext
-from farthing.gateway.streaming import DONE
 from farthing.gateway.task_match import Mismatch
 from farthing.gateway.upstream_base import Reply, StreamedReply
+from farthing.models.base import Usage
 from farthing.models.thinking import effort_of, split_name
 from farthing.runtime.answer import Answer
 from farthing.storage.keys import KeyRecord
@@ -121,6 +122,9 @@ class Chat:
                 self._outside(policy, one)
                 why += f"; nor is it the task of {PREFIX}{policy.name}, since {one}"
             return Route(name, None, why)
+        if not request.api.is_chat:
+            said = f"'{name}' answers chats; name a model for {request.api.path}"
+            raise ApiError(400, said, param="model")
         policy = self.policies[name.removeprefix(PREFIX)]
         outside = policy.outside(request)
         if outside is None:
@@ -138,12 +142,14 @@ class Chat:
         with self._paying(asked, route, waiting) as charges:
             decided = await self._decided(asked, route, charges)
             if isinstance(decided, PolicyReply):
-                return JsonReply(decided.body(), decided.receipt)
+                body = request.api.whole(decided.body())
+                return JsonReply(_with_receipt(body, decided.receipt), decided.receipt)
             line = self.proxy.fallback_chain(route.model)
             name, reply = await self.proxy.send(line, route.asked(request), charges, asked.deadline)
             receipt = self._received(asked, name, reply, charges, decided)
             self._keep(request, route, charges, receipt, reply)
-            return JsonReply(_with_receipt(reply.body, receipt), receipt)
+            body = reply.body if reply.api is request.api else request.api.whole(reply.body)
+            return JsonReply(_with_receipt(body, receipt), receipt)
 
     async def pieces(
         self, asked: RequestContext, waiting: DeferredSettlements | None
@@ -161,26 +167,30 @@ class Chat:
                     async for pieces in streamed:
                         yield pieces
                 return
-        yield [decided.receipt, *decided.chunks(usage=request.include_usage), DONE]
+        translator = request.api.translator(request.model)
+        chunks = decided.chunks(usage=request.include_usage)
+        pieces = [piece for chunk in chunks for piece in translator.pieces(chunk)]
+        yield [decided.receipt, *pieces, *translator.end(Usage(*decided.usage)), DONE]
 
     async def _streamed(
         self, asked: RequestContext, route: Route, charges: RequestCharges, why: str
     ) -> AsyncGenerator[list[bytes | Receipt]]:
         """Pass a model's pieces on; a stream that is left is counted and kept as what it was."""
-        request, sent = asked.request, route.asked(asked.request)
+        request, sent, api = asked.request, route.asked(asked.request), asked.request.api
         line, said = self.proxy.fallback_chain(route.model), list[str]()
         usage: bytes | None = None
         opened: tuple[str, StreamedReply] | None = None
         try:
             async with self.proxy.stream(line, sent, charges, asked.deadline) as opened:
                 name, streamed = opened
+                translator = (CHAT if streamed.api is api else api).translator(request.model)
                 async for pieces in streamed:
                     if self.recorder is not None:
-                        said.extend(map(text_in_piece, pieces))
+                        said.extend(map(streamed.api.text_in_piece, pieces))
                     if request.include_usage and says_usage(pieces[-1]):
                         usage = pieces.pop()  # it comes last; what it all cost is known after it
-                    if pieces:
-                        yield [*pieces]
+                    if found := [one for piece in pieces for one in translator.pieces(piece)]:
+                        yield [*found]
                 reply = charges.tries[-1].bounded(streamed.reply)
         except (GeneratorExit, asyncio.CancelledError):
             if opened is not None:
@@ -190,7 +200,10 @@ class Chat:
             raise
         receipt = self._received(asked, name, reply, charges, why)
         self._keep(request, route, charges, receipt, reply, "".join(said))
-        yield [*([] if usage is None else [_with_receipt(usage, receipt)]), receipt, DONE]
+        last = translator.end(reply.usage)
+        if usage is not None:
+            last += [_with_receipt(one, receipt) for one in translator.pieces(usage)]
+        yield [*last, receipt, DONE]
 
     @contextmanager
     def _paying(
@@ -278,7 +291,7 @@ class Chat:
     ) -> Receipt:
         """Return the receipt of a model's own reply, of which nothing is promised."""
         receipt, price = self._receipt(asked, name, charges, why), self.strongest.price
-        if price is None:
+        if price is None or not asked.request.api.is_chat:
             return receipt
         would = price.cost_nano(reply.usage, reply.latency_s)
         return replace(receipt, saved_nano=would - charges.spent_nano)

@@ -5,21 +5,23 @@ nobody knows yet included.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from farthing.gateway.apis.base import Api
+from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.image_tokens import images_in, is_image
-from farthing.gateway.options import RequestError, RequestOptions, read_options
+from farthing.gateway.options import RequestOptions, read_options
+from farthing.gateway.request_schema import RequestError, checked
 
 MOST_DEPTH = 64
 """Most objects and lists inside each other."""
-MOST_CHOICES = 128
 _INTEGERS = range(-(2**63), 2**64)
+_PASSED = ("anthropic-version", "anthropic-beta")
 _LIMITS = ("max_completion_tokens", "max_tokens")
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _SPOKEN = frozenset({"system", "developer", "user", "assistant"})
 _SAID = frozenset({"role", "content"})
 """Fields of a message that is text alone."""
@@ -37,7 +39,7 @@ class ChatRequest:
     """A request for a chat completion, checked as far as the gateway reads it."""
 
     body: Mapping[str, Any]
-    """As it came, without `farthing`."""
+    """As a chat completion, without `farthing`."""
     model: str
     """Who is asked, as the client calls it."""
     stream: bool
@@ -49,6 +51,14 @@ class ChatRequest:
     limit: int | None
     """Most output tokens of a choice, where it names a limit."""
     options: RequestOptions
+    api: Api = CHAT
+    """What it was posted to, and so the form of its reply."""
+    native: Mapping[str, Any] | None = None
+    """As it came, where that was in another form than a chat completion's."""
+    untranslated: str = ""
+    """A field of that which a chat completion cannot say."""
+    passed: Mapping[str, str] = field(default_factory=dict)
+    """Headers that go to a provider that speaks the same API."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -62,6 +72,7 @@ class ChatRequest:
         others = (value for name, value in self.body.items() if name not in _SAMPLING | {"n"})
         return (
             self.n == 1
+            and not self.untranslated
             and all(value in _NO_EFFECT for value in others)
             and all(map(_is_spoken, self.messages))
         )
@@ -78,37 +89,42 @@ class ChatRequest:
         return list(images_in(self.messages))
 
 
-def read_chat(
-    body: bytes, headers: Mapping[str, str], *, most_depth: int = MOST_DEPTH
+def read_request(
+    body: bytes, headers: Mapping[str, str], api: Api = CHAT, *, most_depth: int = MOST_DEPTH
 ) -> ChatRequest:
-    """Read the body of `POST /v1/chat/completions` and the headers `X-Farthing-...`.
+    """Read the body of a posted request and the headers `X-Farthing-...`.
 
     Args:
         body: the request as it came.
         headers: of the request; what `farthing` in the body says goes before them.
+        api: what it is posted to.
         most_depth: objects and lists that may stand inside each other.
 
+    Raises:
+        RequestError: it cannot be read, or a field is not what it must be.
+
     >>> said = b'{"model": "m", "messages": [{"role": "user", "content": "a=4;a?"}], "new": 1}'
-    >>> request = read_chat(said, {"X-Farthing-Budget": "0.002"})
+    >>> request = read_request(said, {"X-Farthing-Budget": "0.002"})
     >>> request.model, request.options.budget_nano, request.plain
     ('m', 2000000, False)
     """
     raw = _decoded(body, most_depth)
     options = read_options(raw.pop("farthing", None), headers)
-    _check_messages(raw.get("messages"))
-    for name, check in _CHECKS.items():
-        if raw.get(name) is not None:
-            check(raw[name], name)
-    model = _model(raw.get("model"))
-    streaming = raw.get("stream_options") or {}
+    checked(raw, api.body)
+    chat, untranslated = api.to_chat(raw)
+    streaming = chat.get("stream_options") or raw.get("stream_options") or {}
     return ChatRequest(
-        body=raw,
-        model=model,
-        stream=bool(raw.get("stream")),
+        body=chat,
+        model=raw["model"],
+        stream=bool(chat.get("stream")),
         include_usage=bool(streaming.get("include_usage")),
-        n=raw.get("n") or 1,
-        limit=next((raw[name] for name in _LIMITS if raw.get(name)), None),
+        n=chat.get("n") or 1,
+        limit=next((chat[name] for name in _LIMITS if chat.get(name)), None),
         options=options,
+        api=api,
+        native=None if api is CHAT else raw,
+        untranslated=untranslated,
+        passed={name: headers[name] for name in _PASSED if name in headers},
     )
 
 
@@ -121,7 +137,7 @@ def conversation_of(request: ChatRequest) -> str:
 
     >>> first = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
     >>> later = first.replace(b"}]", b'}, {"role": "assistant", "content": "Hello"}]')
-    >>> conversation_of(read_chat(first, {})) == conversation_of(read_chat(later, {}))
+    >>> conversation_of(read_request(first, {})) == conversation_of(read_request(later, {}))
     True
     """
     named = request.options.conversation
@@ -174,33 +190,6 @@ def _too_deep(most_depth: int) -> str:
     return f"has more than {most_depth} objects and lists inside each other"
 
 
-def _model(name: Any) -> str:
-    if not isinstance(name, str) or not name:
-        raise RequestError(
-            "'model' must be the name of a model; GET /v1/models lists them", "model"
-        )
-    return name
-
-
-def _check_messages(messages: Any) -> None:
-    if not isinstance(messages, list) or not messages:
-        raise RequestError("'messages' must be a list of at least one message", "messages")
-    for at, message in enumerate(messages):
-        place = f"messages[{at}]"
-        if not isinstance(message, dict):
-            raise RequestError(f"'{place}' must be an object", place)
-        role, content = message.get("role"), message.get("content")
-        if not isinstance(role, str) or role not in _ROLES:
-            known = ", ".join(sorted(_ROLES))
-            raise RequestError(f"'{place}.role' must be one of {known}", f"{place}.role")
-        parts = content if isinstance(content, list) else []
-        if not isinstance(content, str | list | None) or not all(
-            isinstance(part, dict) for part in parts
-        ):
-            where = f"{place}.content"
-            raise RequestError(f"'{where}' must be a text or a list of objects", where)
-
-
 def _is_spoken(message: Mapping[str, Any]) -> bool:
     others = (value for name, value in message.items() if name not in _SAID)
     return (
@@ -220,55 +209,3 @@ def _is_text(message: Mapping[str, Any], *, images: bool = False) -> bool:
         or (images and is_image(part))
         for part in parts
     )
-
-
-Check = Callable[[Any, str], None]
-
-
-def _whole(least: int, most: int) -> Check:
-    def check(value: Any, name: str) -> None:
-        if type(value) is not int or not least <= value <= most:
-            raise RequestError(f"'{name}' must be a whole number from {least} to {most}", name)
-
-    return check
-
-
-def _between(least: float, most: float) -> Check:
-    def check(value: Any, name: str) -> None:
-        if type(value) not in (int, float) or not least <= value <= most:
-            raise RequestError(f"'{name}' must be a number from {least:g} to {most:g}", name)
-
-    return check
-
-
-def _truth(value: Any, name: str) -> None:
-    if not isinstance(value, bool):
-        raise RequestError(f"'{name}' must be true or false", name)
-
-
-def _texts(value: Any, name: str) -> None:
-    texts = value if isinstance(value, list) else [value]
-    if not all(isinstance(text, str) for text in texts):
-        raise RequestError(f"'{name}' must be a text or a list of texts", name)
-
-
-def _options(value: Any, name: str) -> None:
-    if not isinstance(value, dict):
-        raise RequestError(f"'{name}' must be an object", name)
-    if value.get("include_usage") is not None:
-        _truth(value["include_usage"], f"{name}.include_usage")
-
-
-_CHECKS: dict[str, Check] = {
-    "n": _whole(1, MOST_CHOICES),
-    "max_completion_tokens": _whole(1, 2**31 - 1),
-    "max_tokens": _whole(1, 2**31 - 1),
-    "temperature": _between(0, 2),
-    "top_p": _between(0, 1),
-    "logprobs": _truth,
-    "top_logprobs": _whole(0, 20),
-    "stop": _texts,
-    "stream": _truth,
-    "stream_options": _options,
-}
-"""What is checked where it is given and not null."""

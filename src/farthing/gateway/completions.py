@@ -91,13 +91,13 @@ class PolicyReply:
     """Tokens read and written, in all calls."""
 
     def body(self) -> bytes:
-        """Return the reply in one piece."""
+        """Return the reply in one piece, as a chat completion without its receipt."""
         choices = [
             {"index": at, "message": self._message(text), "logprobs": None, "finish_reason": "stop"}
             for at, text in enumerate(self.choices)
         ]
         whole = self._head("chat.completion") | {"choices": choices, "usage": self._usage()}
-        return msgspec.json.encode(whole | {"farthing": self.receipt.to_json()})
+        return msgspec.json.encode(whole)
 
     def chunks(self, *, usage: bool) -> Iterator[bytes]:
         """Yield the data of a stream's events: the decision is made, so the text is known."""

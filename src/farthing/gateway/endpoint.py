@@ -8,10 +8,11 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from farthing.gateway.apis.base import Api
 from farthing.gateway.app_state import GatewayState
 from farthing.gateway.auth import authenticate
 from farthing.gateway.chat import Chat, JsonReply
-from farthing.gateway.chat_request import read_chat
+from farthing.gateway.chat_request import read_request
 from farthing.gateway.client_connection import read_body, unless_gone
 from farthing.gateway.completions import replayed
 from farthing.gateway.deadline import Deadline
@@ -24,8 +25,8 @@ from farthing.storage.ledger.base import Done
 JSON = "application/json"
 
 
-async def answer(gateway: GatewayState, http: Request) -> Response:
-    """Answer a posted chat completion; of a stream the first piece is known when this returns."""
+async def answer(gateway: GatewayState, http: Request, api: Api) -> Response:
+    """Answer what is posted to an API; of a stream the first piece is known when this returns."""
     serve, chat = gateway.config.serve, gateway.chat
     traffic = None if chat.recorder is None else chat.recorder.traffic
     asked = RequestContext(traffic, chat.models)
@@ -33,9 +34,9 @@ async def answer(gateway: GatewayState, http: Request) -> Response:
         asked.key = await authenticate(gateway.keys, http.headers, "call")
         asked.admitted = True
         body = await read_body(http, serve)
-        asked.read = request = read_chat(body, http.headers)
+        asked.read = request = read_request(body, http.headers, api)
         asked.deadline = Deadline.within(
-            min(serve.deadline_s, request.options.deadline_s or serve.deadline_s)
+            min(serve.deadline_s, request.options.deadline or serve.deadline_s)
         )
         claimed = None
         if (once := http.headers.get(HEADER)) is not None:

@@ -20,7 +20,7 @@ from farthing.errors import (
     StoreError,
 )
 from farthing.gateway.deadline import Deadline
-from farthing.gateway.options import RequestError
+from farthing.gateway.request_schema import RequestError
 from farthing.models.chat_serving import problem
 from farthing.storage.ledger.base import LimitError
 

@@ -10,13 +10,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from farthing.errors import FarthingError
+from farthing.gateway.apis.base import DONE
 from farthing.gateway.client_connection import GONE, go_on, unless_gone
 from farthing.gateway.completions import Receipt
 from farthing.gateway.errors import ApiError, is_late, logged, refusal, shutting_down, too_late
 from farthing.gateway.idempotency import IdempotencyClaim
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.request_context import RequestContext
-from farthing.gateway.streaming import DONE
 
 EVENTS = "text/event-stream"
 Pieces = Sequence[bytes | Receipt]
@@ -106,19 +106,19 @@ class EventStream(Response):
 
     async def _failed(self, send: Send, why: ApiError) -> int:
         self._asked.failed(why)
-        await self._write(send, [msgspec.json.encode(why.body()), DONE])
+        problem = self._asked.request.api.problem(why)
+        await self._write(send, [msgspec.json.encode(problem), DONE])
         return why.status
 
     async def _write(self, send: Send, pieces: Pieces) -> None:
         """Send events at once, and with the last one the end of the reply."""
-        events = b"".join(map(_event, pieces))
+        events = b"".join(map(self._event, pieces))
         if self._ending.claimed is not None:
             self._kept.append(events)
         more = pieces[-1] != DONE
         await send({"type": "http.response.body", "body": events, "more_body": more})
 
-
-def _event(piece: bytes | Receipt) -> bytes:
-    if isinstance(piece, Receipt):
-        return b": farthing " + msgspec.json.encode(piece.to_json()) + b"\n\n"
-    return b"data: " + piece + b"\n\n"
+    def _event(self, piece: bytes | Receipt) -> bytes:
+        if isinstance(piece, Receipt):
+            return b": farthing " + msgspec.json.encode(piece.to_json()) + b"\n\n"
+        return self._asked.request.api.event(piece)

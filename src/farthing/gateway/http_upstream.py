@@ -7,21 +7,29 @@ section says.
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
+from farthing.gateway.apis.base import Api, Content
+from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
-from farthing.gateway.image_tokens import bytes_of, tokens_of_image
-from farthing.gateway.options import RequestError
+from farthing.gateway.image_tokens import tokens_of_image
+from farthing.gateway.request_schema import RequestError
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
-from farthing.gateway.streaming import CHUNK, Bounding, HttpStream
-from farthing.gateway.upstream_base import ASSUMED_OUTPUT, Bound, Reply, StreamedReply
+from farthing.gateway.streaming import Bounding, HttpStream
+from farthing.gateway.upstream_base import (
+    ASSUMED_OUTPUT,
+    Bound,
+    Reply,
+    StreamedReply,
+    check_translated,
+)
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE, merged
-from farthing.models.chat_endpoint import ChatEndpoint
+from farthing.models.chat_endpoint import ChatEndpoint, Response
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import (
     TOKENS_PER_MESSAGE,
@@ -38,6 +46,8 @@ WINDOW = 2**21
 TOKENS_PER_SCHEMAS = 1_024
 """Most tokens that a provider puts around tools and formats."""
 _SCHEMAS = ("tools", "functions", "response_format")
+_CACHED = b'"cache_control"'
+"""What asks a provider to keep input in its cache, which costs more than to read it."""
 _DROPPED = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
 _PRICED: Mapping[str, Callable[[Any], bool]] = {
     "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
@@ -71,7 +81,60 @@ class HttpUpstream:
         return f"HttpUpstream({self._settings.place})"
 
     def prepare(self, request: ChatRequest, default_max_output: int | None) -> "HttpCall":
-        """Return the call that a request makes; RequestError where no price of tokens covers it.
+        """Return the call that a request makes: in its own form where the endpoint speaks that.
+
+        Raises:
+            RequestError: no price of tokens covers it, or a chat completion cannot say it.
+        """
+        if request.native is not None and request.api.name in self._settings.spoken_apis:
+            return self._native(request, request.native, default_max_output)
+        check_translated(request, self.name)
+        return self._chat(request, default_max_output)
+
+    def _native(
+        self, request: ChatRequest, asked: Mapping[str, Any], default_max_output: int | None
+    ) -> "HttpCall":
+        """Return a call in another form; it is bounded as a chat is."""
+        settings, api = self._settings, request.api
+        api.check_priced(asked)
+        if settings.thinking is not AS_IT_IS:
+            raise RequestError(
+                f"how long '{self.name}' is to think is said in chat completions alone here; ask "
+                "the model without it",
+                "model",
+            )
+        limit = request.limit or default_max_output
+        limited = {api.limit: limit} if api.limit and limit else {}
+        left_out = {"stream", *settings.omit}
+        wanted = {name: value for name, value in asked.items() if name not in left_out}
+        body = msgspec.json.encode(wanted | limited | {"model": settings.model})
+        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
+        read = self._input(body, template, api.content(asked), wanted)
+        replies = api.replies(asked)
+        written = replies * (limit or settings.max_output or (self._window if replies else 0))
+        caching = _CACHED in body
+        most = Usage(read, written, estimated=True, cache_writes=read if caching else 0)
+        streams = api.name == "completions" and "stream_options" not in settings.omit
+        return HttpCall(
+            endpoint=self._endpoint,
+            api=api,
+            model=settings.model,
+            price=self.price,
+            body=body,
+            most=most,
+            bound=self._bound(most),
+            rated_tokens=read + replies * (limit or ASSUMED_OUTPUT),
+            stream_options=_streaming(request) if streams else None,
+            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
+            headers=request.passed,
+        )
+
+    def _bound(self, most: Usage) -> Bound:
+        nano = self.price.largest_nano(most, self._settings.timeout_s) if self.price else None
+        return Bound(nano, most.input_tokens + most.output_tokens)
+
+    def _chat(self, request: ChatRequest, default_max_output: int | None) -> "HttpCall":
+        """Return a call in the form of a chat completion.
 
         It is bounded by its bytes: no tokeniser makes more of a text. Schemas count twice, since
         templates write them anew, with spaces. Images count by the provider's formula or by
@@ -89,20 +152,23 @@ class HttpUpstream:
         left_out = thinking.refused.union(settings.omit)
         wanted = {name: value for name, value in wanted.items() if name not in left_out}
         body = msgspec.json.encode(wanted)
-        read = self._input(request, wanted, body)
+        content = Content(
+            tuple((o["url"], o.get("detail")) for o in request.images), request.opaque
+        )
+        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
+        read = self._input(body, template, content, wanted)
         most = Usage(read, self._output(wanted), estimated=True)
-        nano = self.price.largest_nano(most, settings.timeout_s) if self.price else None
         return HttpCall(
             endpoint=self._endpoint,
+            api=CHAT,
             model=settings.model,
             price=self.price,
             body=body,
             most=most,
-            bound=Bound(nano, most.input_tokens + most.output_tokens),
+            bound=self._bound(most),
             rated_tokens=read + self._output(wanted, ASSUMED_OUTPUT),
             stream_options=None if "stream_options" in settings.omit else _streaming(request),
-            include_usage=request.include_usage,
-            bounding=Bounding(most, self._shown, is_silent(wanted)),
+            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
         )
 
     async def aclose(self) -> None:
@@ -115,17 +181,20 @@ class HttpUpstream:
             if not is_priced(request.body.get(name)):
                 raise RequestError(f"'{name}' has a price of its own here; leave it out", name)
 
-    def _input(self, request: ChatRequest, wanted: Mapping[str, Any], body: bytes) -> int:
-        if request.opaque:
+    def _input(
+        self, body: bytes, template: int, content: Content, wanted: Mapping[str, Any]
+    ) -> int:
+        """Return the most tokens of a body; a provider may put `template` around its messages."""
+        if content.opaque:
             return self._window
         schemas = [wanted[name] for name in _SCHEMAS if wanted.get(name)]
         again = len(msgspec.json.encode(schemas)) + TOKENS_PER_SCHEMAS if schemas else 0
-        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
-        images = request.images
-        text = len(body) - sum(map(bytes_of, images)) + template + again
-        each = [self._image(one.get("detail")) for one in images]
+        pictured = sum(len(msgspec.json.encode(where)) for where, _ in content.images)
+        each = [self._image(detail) for _, detail in content.images]
         seen = [tokens for tokens in each if tokens is not None]
-        return text + sum(seen) if len(seen) == len(images) else self._window
+        if len(seen) < len(each):
+            return self._window
+        return len(body) - pictured + template + again + sum(seen)
 
     def _image(self, detail: str | None) -> int | None:
         """Return the most tokens that an image counts as; None: nothing says that."""
@@ -158,6 +227,8 @@ class HttpCall:
     """A request as an endpoint is sent it."""
 
     endpoint: ChatEndpoint
+    api: Api
+    """In whose form it is asked."""
     model: str
     price: Price | None
     body: bytes
@@ -168,24 +239,22 @@ class HttpCall:
     """Tokens that it counts for against a rate limit until its reply is there."""
     stream_options: bytes | None
     """What a stream asks for beside it; None: the endpoint does not take that."""
-    include_usage: bool
-    """Whether the client wants the chunk that says what was used."""
     bounding: Bounding
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Beside those of the endpoint."""
 
     async def send(self, timeout_s: float | None = None) -> Reply:
         """Try once; cancelling the task closes the connection."""
         started = time.perf_counter()
-        response = await self.endpoint.post(self.body, self.bound.nano, timeout_s=timeout_s)
+        response = await self._post(self.body, timeout_s)
         async with response:
             body = await self.endpoint.read(response, self.bound.nano)
         try:
-            whole = CHUNK.decode(body)
+            whole = self.api.read(body)
         except UNREADABLE as error:
             problem = f"cannot be read: {error}"
         else:
-            if whole.choices:
-                return self._took(started, body, whole.counted, whole.model)
-            problem = "has no choices"
+            return self._took(started, body, whole.usage, whole.model)
         raise self.endpoint.malformed(problem, body, self.bound.nano)
 
     @asynccontextmanager
@@ -196,7 +265,7 @@ class HttpCall:
         if self.stream_options is not None:
             asked.insert(2, b',"stream_options":' + self.stream_options)
         body = b"".join(asked)
-        response = await self.endpoint.post(body, self.bound.nano, timeout_s=timeout_s)
+        response = await self._post(body, timeout_s)
         async with response:
             streamed = HttpStream(
                 self.endpoint,
@@ -204,12 +273,18 @@ class HttpCall:
                 self.bound.nano,
                 partial(self._took, started, b""),
                 self.bounding,
-                include_usage=self.include_usage,
+                self.api,
             )
             await streamed.begin()
             yield streamed
             if streamed.ended:
                 await self.endpoint.finish(response)
+
+    async def _post(self, body: bytes, timeout_s: float | None) -> Response:
+        path, headers = self.api.path, self.headers
+        return await self.endpoint.post(
+            body, self.bound.nano, timeout_s=timeout_s, path=path, headers=headers
+        )
 
     def _took(self, started: float, body: bytes, usage: Usage | None, model: str | None) -> Reply:
         seconds = time.perf_counter() - started
@@ -218,7 +293,8 @@ class HttpCall:
             price = self.price.largest_nano if usage.estimated else self.price.cost_nano
             cost = price(usage, seconds)
         used = usage or self.most
-        return Reply(body, used, used.cached_tokens, cost, seconds, model or self.model)
+        answered = model or self.model
+        return Reply(body, used, used.cached_tokens, cost, seconds, answered, api=self.api)
 
 
 def _streaming(request: ChatRequest) -> bytes:

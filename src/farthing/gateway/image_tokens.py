@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 _MOST_TILES = 8
 _MOST_PATCHES = 1_536
 _TILED = {
@@ -79,12 +77,3 @@ def is_image(part: Mapping[str, Any]) -> bool:
         and isinstance(image, dict)
         and isinstance(image.get("url"), str)
     )
-
-
-def bytes_of(image: Mapping[str, Any]) -> int:
-    """Return how many bytes of a request an image's address or data takes, which is no text.
-
-    >>> bytes_of({"url": "https://example.org/cat.png"})
-    29
-    """
-    return len(msgspec.json.encode(image["url"]))

@@ -3,8 +3,11 @@
 from typing import Any
 
 from farthing import __version__
+from farthing.gateway.apis import APIS
+from farthing.gateway.apis.base import Api
 from farthing.gateway.monitoring.feedback import ID, MOST_COMMENT, MOST_GOLD, MOST_ID
-from farthing.gateway.options import MOST_GROUP, MOST_SECONDS, MOST_USD
+from farthing.gateway.options import RequestOptions
+from farthing.gateway.request_schema import schema_of
 
 _ERROR = {
     "type": "object",
@@ -41,75 +44,12 @@ _MEANINGS = {
 }
 
 
-def _text(most: int, said: str) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": most, "description": said}
-
-
-_CHAT = {
-    "type": "object",
-    "required": ["model", "messages"],
-    "properties": {
-        "model": {"type": "string", "minLength": 1, "description": "A model, or farthing/POLICY"},
-        "messages": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["role"],
-                "properties": {
-                    "role": {
-                        "enum": ["system", "developer", "user", "assistant", "tool", "function"]
-                    },
-                    "content": {
-                        "anyOf": [
-                            {"type": "string"},
-                            {"type": "array", "items": {"type": "object"}},
-                            {"type": "null"},
-                        ]
-                    },
-                },
-            },
-        },
-        "n": {"type": ["integer", "null"], "minimum": 1, "maximum": 128},
-        "max_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1},
-        "max_completion_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1},
-        "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
-        "top_p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-        "stream": {"type": ["boolean", "null"]},
-        "stream_options": {
-            "type": ["object", "null"],
-            "properties": {"include_usage": {"type": "boolean"}},
-        },
-        "logprobs": {"type": ["boolean", "null"]},
-        "top_logprobs": {"type": ["integer", "null"], "minimum": 0, "maximum": 20},
-        "farthing": {
-            "type": ["object", "null"],
-            "additionalProperties": False,
-            "properties": {
-                "reliability": {
-                    "type": "number",
-                    "exclusiveMinimum": 0,
-                    "exclusiveMaximum": 1,
-                    "description": "Least reliability that must be proved",
-                },
-                "budget": {
-                    "type": "number",
-                    "minimum": 0,
-                    "maximum": MOST_USD,
-                    "description": "Most US dollars",
-                },
-                "mode": _text(64, "A mode of the policy"),
-                "deadline": {
-                    "type": "number",
-                    "exclusiveMinimum": 0,
-                    "maximum": MOST_SECONDS,
-                    "description": "Seconds",
-                },
-                "conversation": _text(256, "A name for the conversation that it belongs to"),
-                "group": _text(MOST_GROUP, "A group of requests whose promise is watched apart"),
-            },
-        },
-    },
+_SUMMARIES = {
+    "chat": "Answer a chat completion, as OpenAI's",
+    "completions": "Answer a text completion, as OpenAI's",
+    "embeddings": "Embed texts, as OpenAI's",
+    "responses": "Answer a response, as OpenAI's, without state",
+    "messages": "Answer a message, as Anthropic's",
 }
 
 
@@ -144,22 +84,12 @@ def description() -> dict[str, Any]:
     >>> sorted(description()["paths"])[:2]
     ['/health', '/metrics']
     """
-    chat = {
-        "summary": "Answer a chat completion",
-        "description": "As OpenAI's. The reply has an object `farthing`: cost, savings, promise.",
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": _CHAT}},
-        },
-        "parameters": [_header("Idempotency-Key", "The same key is answered and paid once")],
-        "responses": _responses("application/json", "text/event-stream"),
-    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "Farthing", "version": __version__},
         "security": [{"key": []}],
         "paths": {
-            "/v1/chat/completions": {"post": chat},
+            **{f"/v1{api.path}": {"post": _post(api)} for api in APIS},
             "/v1/feedback": {"post": _feedback()},
             "/v1/watch": {"get": _get("Say how promises are kept, and which alarms rang")},
             "/v1/models": {"get": _get("List models and policies")},
@@ -174,6 +104,20 @@ def description() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Error": _ERROR},
         },
+    }
+
+
+def _post(api: Api) -> dict[str, Any]:
+    schema = schema_of(api.body)
+    options = schema_of(RequestOptions)
+    schema["properties"]["farthing"] = {"anyOf": [options, {"type": "null"}]}
+    streams = () if api.replies({"prompt": ""}) == 0 else ("text/event-stream",)
+    return {
+        "summary": _SUMMARIES[api.name],
+        "description": "The reply has an object `farthing` beside it: cost, savings, promise.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "parameters": [_header("Idempotency-Key", "The same key is answered and paid once")],
+        "responses": _responses("application/json", *streams),
     }
 
 

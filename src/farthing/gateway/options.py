@@ -1,57 +1,71 @@
 """What a request says to Farthing itself: in the object `farthing` of its body, or in headers."""
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from decimal import ROUND_FLOOR, Decimal
-from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
-from farthing.errors import BadRequestError
+import msgspec
+from msgspec import Meta
+
+from farthing.gateway.request_schema import RequestError, checked
 from farthing.money import NANO_PER_USD
 
-MOST_USD = 1_000_000.0
+MOST_USD = 1_000_000
 """Largest budget that a request may name."""
-MOST_SECONDS = 86_400.0
-"""Longest deadline that a request may name."""
 MOST_GROUP = 64
 """Longest name of a group."""
+_PREFIX = "x-farthing-"
+_NUMBERS = frozenset({"reliability", "budget", "deadline"})
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
+Name = Annotated[str, Meta(min_length=1, max_length=MOST_GROUP, pattern=_PRINTABLE)]
 
 
-class RequestError(BadRequestError):
-    """A request that cannot be served as it is; `param` names the field, where there is one.
-
-    >>> error = RequestError("'n' must be a whole number from 1 to 128", "n")
-    >>> print(error, error.param)
-    'n' must be a whole number from 1 to 128 n
-    """
-
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.param = param
-
-
-@dataclass(frozen=True)
-class RequestOptions:
+class RequestOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a request says to Farthing itself; None where it says nothing."""
 
-    reliability: Fraction | None = None
-    """Share of answers that must be right, more than 0 and less than 1."""
-    budget_nano: int | None = None
-    """Most that it may cost, in nano-dollars."""
-    mode: str | None = None
+    reliability: (
+        Annotated[float, Meta(gt=0, lt=1, description="Least reliability that must be proved")]
+        | None
+    ) = None
+    """Share of answers that must be right."""
+    budget: Annotated[float, Meta(ge=0, le=MOST_USD, description="Most US dollars")] | None = None
+    """Most that it may cost, in USD."""
+    mode: Annotated[Name, Meta(description="A mode of the policy")] | None = None
     """How the bundle is to behave, by a name that it knows."""
-    deadline_s: float | None = None
+    deadline: Annotated[float, Meta(gt=0, le=86_400, description="Seconds")] | None = None
     """Seconds in which the reply is wanted."""
-    conversation: str | None = None
-    """Name of the conversation that it belongs to."""
-    group: str | None = None
-    """Name of the group of requests that it belongs to, for which promises are watched apart."""
+    conversation: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=256,
+                pattern=_PRINTABLE,
+                description="A name for the conversation that it belongs to",
+            ),
+        ]
+        | None
+    ) = None
+    group: (
+        Annotated[Name, Meta(description="A group of requests whose promise is watched apart")]
+        | None
+    ) = None
+
+    @property
+    def budget_nano(self) -> int | None:
+        """The budget in nano-dollars, rounded down."""
+        if self.budget is None:
+            return None
+        nano = Decimal(repr(self.budget)) * NANO_PER_USD
+        return int(nano.to_integral_value(rounding=ROUND_FLOOR))
 
     @property
     def choose(self) -> bool:
         """Whether it says itself how it is to be answered."""
-        return any(one is not None for one in (self.reliability, self.budget_nano, self.mode))
+        return any(one is not None for one in (self.reliability, self.budget, self.mode))
+
+
+_NOTHING = RequestOptions()
 
 
 def read_options(said: Any, headers: Mapping[str, str]) -> RequestOptions:
@@ -64,76 +78,33 @@ def read_options(said: Any, headers: Mapping[str, str]) -> RequestOptions:
     """
     if said is not None and not isinstance(said, dict):
         raise RequestError("'farthing' must be an object", "farthing")
-    given = {name: value for name, value in (said or {}).items() if value is not None}
-    for name in given:
-        if name not in _WISHES:
-            known = ", ".join(sorted(_WISHES))
-            raise RequestError(f"'farthing' has no field '{name}', only {known}", "farthing")
-    wanted = {f"x-farthing-{name}": name for name in _WISHES}
-    asked = {wanted[low]: text for key, text in headers.items() if (low := key.lower()) in wanted}
-    found = RequestOptions()
-    for name, value in (asked | given).items():
-        place = f"farthing.{name}" if name in given else f"X-Farthing-{name.capitalize()}"
-        found = replace(found, **_WISHES[name](value, place))
-    return found
+    spelt = {
+        name: text
+        for key, text in headers.items()
+        if (name := key.lower()).startswith(_PREFIX)
+        and (name := name.removeprefix(_PREFIX)) in RequestOptions.__struct_fields__
+    }
+    if not said and not spelt:
+        return _NOTHING
+    found = msgspec.structs.asdict(_read(said or {}, "farthing."))
+    for name, text in spelt.items():
+        if found[name] is None:
+            place = f"X-Farthing-{name.capitalize()}"
+            try:
+                found[name] = getattr(_read({name: text}, ""), name)
+            except RequestError as error:
+                said = str(error).replace(f"'{name}'", f"'{place}'", 1)
+                raise RequestError(said, place) from None
+    return RequestOptions(**found)
 
 
-def _reliability(value: Any, place: str) -> dict[str, Any]:
-    share = _number(value)
-    if not 0 < share < 1:
-        raise RequestError(f"'{place}' must be more than 0 and less than 1", place)
-    return {"reliability": Fraction(repr(share))}
-
-
-def _budget(value: Any, place: str) -> dict[str, Any]:
-    usd = _number(value)
-    if not 0 <= usd <= MOST_USD:
-        raise RequestError(f"'{place}' must be an amount in USD from 0 to {MOST_USD:,.0f}", place)
-    nano = Decimal(repr(usd)) * NANO_PER_USD
-    return {"budget_nano": int(nano.to_integral_value(rounding=ROUND_FLOOR))}
-
-
-def _deadline(value: Any, place: str) -> dict[str, Any]:
-    seconds = _number(value)
-    if not 0 < seconds <= MOST_SECONDS:
-        most = f"more than 0 and at most {MOST_SECONDS:,.0f}"
-        raise RequestError(f"'{place}' must be {most}, in seconds", place)
-    return {"deadline_s": seconds}
-
-
-def _mode(value: Any, place: str) -> dict[str, Any]:
-    return {"mode": _name(value, place, 64)}
-
-
-def _conversation(value: Any, place: str) -> dict[str, Any]:
-    return {"conversation": _name(value, place, 256)}
-
-
-def _group(value: Any, place: str) -> dict[str, Any]:
-    return {"group": _name(value, place, MOST_GROUP)}
-
-
-def _name(value: Any, place: str, most: int) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= most or not value.isprintable():
-        raise RequestError(f"'{place}' must be a text of 1 to {most} printable characters", place)
-    return value
-
-
-def _number(value: Any) -> float:
-    """Return a number that is one or, as headers do, spells one; NaN is in no range."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return math.nan
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return math.nan
-
-
-_WISHES: dict[str, Callable[[Any, str], dict[str, Any]]] = {
-    "reliability": _reliability,
-    "budget": _budget,
-    "mode": _mode,
-    "deadline": _deadline,
-    "conversation": _conversation,
-    "group": _group,
-}
+def _read(said: Mapping[str, Any], within: str) -> RequestOptions:
+    """Read fields; a number may be spelt as a text, as headers do."""
+    given = {name: value for name, value in said.items() if value is not None}
+    for name in _NUMBERS & given.keys():
+        if isinstance(given[name], str):
+            try:
+                given[name] = float(given[name])
+            except ValueError:
+                continue
+    return checked(given, RequestOptions, within)

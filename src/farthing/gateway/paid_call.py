@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from farthing.errors import BudgetError, ModelError
 from farthing.gateway.charging import ChargeAttempt, RequestCharges
 from farthing.gateway.chat_request import ChatRequest
-from farthing.gateway.options import RequestError
+from farthing.gateway.request_schema import RequestError
 from farthing.gateway.upstream import AfterFailures
 from farthing.gateway.upstream_base import Reply, StreamedReply, Upstream, UpstreamCall
 from farthing.models.base import Usage

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError
+from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.bundles import BundleChoice, ServedBundle, most_nano, select_bundle
 from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.chat_request import ChatRequest
@@ -144,7 +145,8 @@ class GatewayPolicy:
         limits = {"max_tokens", "max_completion_tokens"}
         body = {name: value for name, value in request.body.items() if name not in limits}
         same = {"temperature": self._temperature, "max_completion_tokens": self.max_output}
-        return replace(request, body=body | same, limit=self.max_output)
+        limit = self.max_output
+        return replace(request, body=body | same, limit=limit, api=CHAT, native=None)
 
     async def most_nano(self, request: ChatRequest) -> int | None:
         """Return the most that the policy can spend on a request; None: nothing bounds it."""
@@ -171,9 +173,9 @@ class GatewayPolicy:
             return BundleChoice(None, options.budget_nano, why)
         asked = options.reliability
         if asked is not None:
-            some = [one for one in some if self._keeps(one, asked)]
+            some = [one for one in some if self._keeps(one, Fraction(repr(asked)))]
             if not some:
-                said = f"nothing here is proved at a reliability of {float(asked):g}"
+                said = f"nothing here is proved at a reliability of {asked:g}"
                 return BundleChoice(None, options.budget_nano, said)
         return select_bundle(some, options.budget_nano, most_nano)
 

@@ -18,7 +18,6 @@ from farthing.gateway.completions import PolicyReply, Receipt, build_reply, toke
 from farthing.gateway.errors import ApiError, nobody_answered, over_request_budget
 from farthing.gateway.proxy import Proxy
 from farthing.gateway.recording.record import FALLBACK
-from farthing.gateway.reply_usage import text_in
 from farthing.gateway.request_context import RequestContext
 from farthing.gateway.task_match import text_of
 from farthing.gateway.upstream_base import Reply
@@ -117,7 +116,7 @@ class _FallbackReply:
 
     def call(self, tries: Sequence[ChargeAttempt], sections: Mapping[str, str]) -> Call:
         """Return it as a trace's call, under its own name; `tries` are those of fallbacks."""
-        text = text_in(self.reply.body)
+        text = self.reply.api.text(self.reply.body)
         return Call(
             round=1,
             role=self.name,
@@ -143,7 +142,7 @@ class _FallbackReply:
             says=f"Nothing is promised: {said}; no certificate is about that.",
             mode=mode,
         )
-        return PolicyReply((text_in(self.reply.body),), receipt, tokens(_calls(done)))
+        return PolicyReply((self.reply.api.text(self.reply.body),), receipt, tokens(_calls(done)))
 
 
 async def _fallback(

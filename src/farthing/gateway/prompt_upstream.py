@@ -11,7 +11,13 @@ import msgspec
 
 from farthing.errors import BadRequestError, ModelError, ModelTimeoutError
 from farthing.gateway.chat_request import ChatRequest
-from farthing.gateway.upstream_base import ASSUMED_OUTPUT, Bound, Reply, StreamedReply
+from farthing.gateway.upstream_base import (
+    ASSUMED_OUTPUT,
+    Bound,
+    Reply,
+    StreamedReply,
+    check_translated,
+)
 from farthing.models import chat_serving
 from farthing.models.base import Completion, Model, Prompt, Usage, longest
 from farthing.models.prices import Price, largest_usage
@@ -33,6 +39,7 @@ class SpokenUpstream:
 
     def prepare(self, request: ChatRequest, default_max_output: int | None) -> "_SpokenCall":
         """Return the call that a request makes."""
+        check_translated(request, self.name)
         asked = _read(request)
         prompts = asked.prompts(default_max_output or ASSUMED_OUTPUT)
         return _SpokenCall(self._model, self.price, asked, prompts)
@@ -101,6 +108,7 @@ class _Chunks:
     def __init__(self, chunks: list[bytes], reply: Reply) -> None:
         self._chunks = iter([chunks])
         self._reply = reply
+        self.api = reply.api
         self.ended = False
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:

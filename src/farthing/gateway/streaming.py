@@ -7,38 +7,16 @@ from typing import Any
 import msgspec
 
 from farthing.errors import ModelConnectionError, ModelError
+from farthing.gateway.apis.base import DONE, Api, ReadPiece
 from farthing.gateway.stream_bounds import HiddenTokens, StreamedTokens
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
-from farthing.models.chat_completions import UNREADABLE, WireUsage
+from farthing.models.chat_completions import UNREADABLE
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.http_failures import failure
 
-DONE = b"[DONE]"
 MOST_OF_A_CHUNK = 16 * 2**20
 """Most bytes of one chunk."""
-
-
-class Chunk(msgspec.Struct, frozen=True):
-    """What is read of a chunk, or of a whole reply."""
-
-    choices: list[Any] = []
-    usage: msgspec.Raw = msgspec.Raw(b"null")
-    model: str | None = None
-    error: msgspec.Raw = msgspec.Raw(b"null")
-
-    @property
-    def counted(self) -> Usage | None:
-        """The tokens; None where it does not say, or not in a way that can be read."""
-        if bytes(self.usage) == b"null":
-            return None
-        try:
-            return msgspec.json.decode(self.usage, type=WireUsage).counted()
-        except UNREADABLE:
-            return None
-
-
-CHUNK = msgspec.json.Decoder(Chunk)
 
 
 @dataclass(frozen=True)
@@ -51,6 +29,8 @@ class Bounding:
     """Whether the model shows all that it writes."""
     silent: bool
     """Whether it was asked for more than it shows."""
+    include_usage: bool
+    """Whether the client wants the piece that says what was used."""
 
 
 class HttpStream:
@@ -63,15 +43,14 @@ class HttpStream:
         largest_nano: int | None,
         took: Callable[[Usage | None, str | None], Reply],
         bound: Bounding,
-        *,
-        include_usage: bool,
+        api: Api,
     ) -> None:
         self._endpoint, self._response = endpoint, response
         self._largest_nano = largest_nano
         self._took = took
         self._bound = bound
         self._heard = StreamedTokens()
-        self._include_usage = include_usage
+        self.api, self._reader = api, api.reader()
         self._chunks = self._read()
         self._first: list[bytes] | None = None
         self._usage: Usage | None = None
@@ -159,14 +138,14 @@ class HttpStream:
         """Return what the client is to have of some events, and what is wrong with the next."""
         found: list[bytes] = []
         for data in events:
-            if data == DONE:
-                self._counted = self._done = True
-                break
             try:
-                if self._wanted(data, begun=begun or bool(found)):
-                    found.append(data)
+                wanted = self._wanted(data, begun=begun or bool(found))
             except ModelError as error:
                 return found, error
+            if wanted:
+                found.append(data)
+            if self._done:
+                break
         return found, None
 
     def _end(self) -> None:
@@ -179,23 +158,20 @@ class HttpStream:
         if len(data) > MOST_OF_A_CHUNK:
             problem = f"has a chunk of more than {MOST_OF_A_CHUNK:,} bytes"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
-        chunk = self._decoded(data)
-        self._model = self._model or chunk.model
-        if bytes(chunk.error) != b"null" and not chunk.choices:
-            raise self._failed(bytes(chunk.error), begun=begun)
-        self._heard.add(chunk.choices)
-        counted = chunk.counted
-        if counted is None:
-            return True
-        self._usage, self._counts = counted, bytes(chunk.usage)
-        if chunk.choices:
-            return True
-        self._counted = True
-        return self._include_usage
+        piece = self._read_piece(data)
+        self._model = self._model or piece.model
+        if piece.error is not None:
+            raise self._failed(piece.error, begun=begun)
+        self._heard.add(piece.said)
+        if piece.usage is not None:
+            self._usage, self._counts = piece.usage, piece.counts
+        self._counted = self._counted or piece.counted
+        self._done = piece.last
+        return piece.wanted or (self._bound.include_usage and data != DONE)
 
-    def _decoded(self, data: bytes) -> Chunk:
+    def _read_piece(self, data: bytes) -> ReadPiece:
         try:
-            return CHUNK.decode(data)
+            return self._reader.read(data)
         except UNREADABLE as error:
             problem = f"has a chunk that cannot be read: {error}"
         raise self._endpoint.malformed(problem, data, self._spent_nano)
@@ -204,7 +180,7 @@ class HttpStream:
         """Return the error that an event means; only before the first chunk it may be free."""
         said = self._endpoint.without_key(error.decode(errors="replace"))
         try:
-            status = msgspec.json.decode(error, type=_Problem).code
+            status = msgspec.json.decode(error, type=_Problem).status
         except UNREADABLE:
             status = 500
         if not 400 <= status < 600:
@@ -215,8 +191,20 @@ class HttpStream:
         return found
 
 
+class _Named(msgspec.Struct, frozen=True):
+    type: Any = None
+
+
 class _Problem(msgspec.Struct, frozen=True):
-    code: int = 500
+    code: Any = 500
+    error: _Named | None = None
+
+    @property
+    def status(self) -> int:
+        """As a number, or as Anthropic names it."""
+        if self.error is not None and self.error.type == "overloaded_error":
+            return 529
+        return self.code if isinstance(self.code, int) else 500
 
 
 async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from farthing.errors import ModelError, RateLimitError
+from farthing.gateway.apis.base import Api
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.http_upstream import HttpUpstream
 from farthing.gateway.prompt_upstream import SpokenUpstream
@@ -153,6 +154,11 @@ class AfterFailures:
             error.cost_nano = add_cost(self._failed_nano, error.cost_nano)
             error.tries += self._failed
             raise
+
+    @property
+    def api(self) -> Api:
+        """Whose form the pieces have."""
+        return self._streamed.api
 
     @property
     def ended(self) -> bool:

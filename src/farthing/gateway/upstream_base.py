@@ -5,7 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from farthing.gateway.apis.base import Api
+from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
+from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
 from farthing.models.prices import Price
 from farthing.models.retry import RetryPolicy
@@ -42,6 +45,8 @@ class Reply:
     """Name of the model that answered, as the provider gives it."""
     tries: int = 1
     """Calls that it took; all but the last one failed."""
+    api: Api = CHAT
+    """Whose form the body has."""
 
 
 class StreamedReply(Protocol):
@@ -50,12 +55,17 @@ class StreamedReply(Protocol):
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
         """Return the pieces as they arrive, those of one read of the connection together.
 
-        A piece is the JSON of a chunk, without `data: ` and without `[DONE]`.
+        A piece is the data of an event, without `data: `; what ends the stream is none.
         """
         ...
 
     async def __anext__(self) -> list[bytes]:
         """Return the next pieces, at least one."""
+        ...
+
+    @property
+    def api(self) -> Api:
+        """Whose form the pieces have."""
         ...
 
     @property
@@ -149,3 +159,13 @@ class Upstream(Protocol):
     async def aclose(self) -> None:
         """Close connections and let go of memory."""
         ...
+
+
+def check_translated(request: ChatRequest, name: str) -> None:
+    """Refuse a request that a model is to be asked as a chat, and that is more than one can say."""
+    if request.untranslated:
+        raise RequestError(
+            f"'{name}' is asked by chat completions here, which cannot say '{request.untranslated}'"
+            f" of {request.api.path}; leave it out, or ask a model that has this address",
+            request.untranslated,
+        )

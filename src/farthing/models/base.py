@@ -54,6 +54,9 @@ class Usage:
     """Input tokens that the provider read from its cache; never more than `input_tokens`."""
     reasoning_tokens: int | None = field(default=None, repr=False)
     """Output tokens that are thoughts; None: the provider does not say."""
+    cache_writes: int = field(default=0, repr=False)
+    """Input tokens that went into the provider's cache, where it says so; none of `cached_tokens`
+    among them."""
 
     def read(self) -> "Usage":
         """Return the input tokens alone.
@@ -72,7 +75,9 @@ class Usage:
         if self.input_tokens + self.output_tokens <= most:
             return self
         read = min(self.input_tokens, most)
-        return Usage(read, most - read, estimated=True, cached_tokens=min(self.cached_tokens, read))
+        cached = min(self.cached_tokens, read)
+        written = min(self.cache_writes, read - cached)
+        return Usage(read, most - read, estimated=True, cached_tokens=cached, cache_writes=written)
 
 
 @dataclass(frozen=True)

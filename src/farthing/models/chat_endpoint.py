@@ -1,10 +1,10 @@
-"""`POST {url}/chat/completions` of one endpoint: what is sent, and each failure as its error.
+"""What is posted to one endpoint, as `POST {url}/chat/completions`, and each failure as its error.
 
 Built on aiohttp, which carries several times the requests per second that OpenAI's own client does.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -46,6 +46,10 @@ def current() -> Sending | None:
     return _SENDING.get()
 
 
+CHAT, MESSAGES = "/chat/completions", "/messages"
+ANTHROPIC = "://api.anthropic.com/"
+ANTHROPIC_VERSION = "2023-06-01"
+_NO_HEADERS: Mapping[str, str] = {}
 MOST_BYTES = 64 * 2**20
 """Most bytes of a reply; a longer one is given up."""
 _MOST_OF_AN_ERROR = 2**16
@@ -90,7 +94,7 @@ class ChatEndpoint:
 
     def __init__(self, url: str, key: Key | None, place: str, timeout_s: float) -> None:
         self._aiohttp = import_module("aiohttp")  # only where something is called
-        self._address = url.rstrip("/") + "/chat/completions"
+        self._url = url.rstrip("/")
         self._key = key
         self.place = place
         """The model and its address, for messages."""
@@ -99,19 +103,30 @@ class ChatEndpoint:
         self._body = _noting(self._aiohttp)
 
     async def post(
-        self, body: bytes, largest_nano: int | None, *, timeout_s: float | None = None
+        self,
+        body: bytes,
+        largest_nano: int | None,
+        *,
+        timeout_s: float | None = None,
+        path: str = CHAT,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> Response:
         """Send a request in JSON; return the response, to be closed.
 
-        A call of unknown outcome counts as `largest_nano`. `timeout_s` counts where it is less than
-        the endpoint's.
+        Args:
+            body: what is posted.
+            largest_nano: what a call of unknown outcome counts as.
+            timeout_s: counts where it is less than the endpoint's.
+            path: what it is posted to, after the endpoint's address.
+            headers: more of them.
         """
         seconds = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
         until = asyncio.get_running_loop().time() + seconds
         # aiohttp's own timer may take a task's cancellation for its own, and so undo it.
         sending = self._connected().post(
-            self._address,
+            self._url + path,
             data=self._body(body),
+            headers={**self._authorised(path), **headers},
             allow_redirects=False,
             timeout=self._aiohttp.ClientTimeout(),
         )
@@ -190,12 +205,20 @@ class ChatEndpoint:
         problem = f"the connection broke ({type(error).__name__})"
         return ModelConnectionError(f"{self.place}: {problem}", cost_nano=largest_nano)
 
+    def _authorised(self, path: str) -> dict[str, str]:
+        """Return the headers that hold the key; Anthropic's own API has one of its own."""
+        if self._key is None:
+            return {"anthropic-version": ANTHROPIC_VERSION} if path == MESSAGES else {}
+        bearer = {"Authorization": f"Bearer {self._key.reveal()}"}
+        if path != MESSAGES:
+            return bearer
+        own = {"x-api-key": self._key.reveal(), "anthropic-version": ANTHROPIC_VERSION}
+        return own if ANTHROPIC in self._url else own | bearer
+
     def _connected(self) -> Any:
         if self._session is None:
             aiohttp = self._aiohttp
             headers = {"Content-Type": "application/json", "Accept": _ACCEPTED}
-            if self._key:
-                headers["Authorization"] = f"Bearer {self._key.reveal()}"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 headers=headers,

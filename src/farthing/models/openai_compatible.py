@@ -15,6 +15,10 @@ from farthing.models.prices import Price, PriceTable
 from farthing.models.remote import Key, RemoteModel, RemoteSettings
 from farthing.models.thinking import DIALECTS, Dialect, DialectName, dialect_of
 
+ApiName = Literal["completions", "embeddings", "responses", "messages"]
+_OPENAI: tuple[ApiName, ...] = ("completions", "embeddings", "responses")
+_OTHERS: tuple[ApiName, ...] = ("completions", "embeddings")
+
 
 class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a model at an endpoint, as a configuration file gives them."""
@@ -32,6 +36,9 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     image_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most input tokens that one image counts as; None: as OpenAI's formula for the model has it,
     or where none is known the context window."""
+    apis: list[ApiName] | None = None
+    """What a gateway may pass on to the endpoint in its own form, beside chat completions; None: as
+    its address tells. What it does not speak is asked as a chat, where it is text."""
     dialect: DialectName | None = None
     """Whose names for efforts and budgets the endpoint takes; None: as its address tells."""
 
@@ -52,6 +59,16 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     def continued(self) -> Mapping[str, Any] | None:
         """Fields by which a reply goes on from what the assistant has begun; None: none does."""
         return self.speaks.continued
+
+    @cached_property
+    def spoken_apis(self) -> frozenset[ApiName]:
+        """What the endpoint speaks beside chat completions."""
+        if self.apis is not None:
+            return frozenset(self.apis)
+        host = urlsplit(self.url).hostname or ""
+        if host.endswith("anthropic.com"):
+            return frozenset({"messages"})
+        return frozenset(_OPENAI if host.endswith("openai.com") else _OTHERS)
 
     @property
     def place(self) -> str:

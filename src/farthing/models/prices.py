@@ -41,6 +41,8 @@ class Rates:
     """They apply to the whole call once it has more input tokens than this."""
     cached_input: Decimal | None = None
     """Of input tokens that the provider read from its cache; None: they cost what others do."""
+    cache_write: Decimal | None = None
+    """Of input tokens that went into its cache; None: a quarter more than others."""
 
     def __str__(self) -> str:
         cached = "" if self.cached_input is None else f", {_usd(self.cached_input)} cached"
@@ -50,14 +52,22 @@ class Rates:
     def per_million(self, usage: Usage) -> Decimal:
         """Return a million times the price of these tokens, in USD."""
         cached = self.input if self.cached_input is None else self.cached_input
-        fresh = usage.input_tokens - usage.cached_tokens
+        fresh = usage.input_tokens - usage.cached_tokens - usage.cache_writes
         read = fresh * self.input + usage.cached_tokens * cached
-        return read + usage.output_tokens * self.output
+        return read + usage.cache_writes * self._writes + usage.output_tokens * self.output
 
     def largest_per_million(self, usage: Usage) -> Decimal:
-        """Return the same, however many of the input tokens are from the cache."""
+        """Return the same, however many of the input tokens are from the cache.
+
+        As many may go into it as `cache_writes` says.
+        """
         dearest = max(self.input, self.cached_input or self.input)
-        return usage.input_tokens * dearest + usage.output_tokens * self.output
+        more = usage.cache_writes * max(Decimal(0), self._writes - dearest)
+        return usage.input_tokens * dearest + more + usage.output_tokens * self.output
+
+    @property
+    def _writes(self) -> Decimal:
+        return self.input * 5 / 4 if self.cache_write is None else self.cache_write
 
 
 @dataclass(frozen=True)
@@ -217,7 +227,8 @@ def _published(model: str, provider: str | None, url: str | None) -> TokenPrice 
         return None
     requests = max(_tiers(prices.requests_kcount or Decimal(0)).values()) / 1_000
     cached = {} if prices.cache_read_mtok is None else _tiers(prices.cache_read_mtok)
-    rates = _rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok), cached)
+    written = {} if prices.cache_write_mtok is None else _tiers(prices.cache_write_mtok)
+    rates = _rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok), cached, written)
     return TokenPrice(rates, requests)
 
 
@@ -241,7 +252,10 @@ def _usd(amount: Decimal) -> str:
 
 
 def _rates(
-    inputs: dict[int, Decimal], outputs: dict[int, Decimal], cached: dict[int, Decimal]
+    inputs: dict[int, Decimal],
+    outputs: dict[int, Decimal],
+    cached: dict[int, Decimal],
+    written: dict[int, Decimal],
 ) -> tuple[Rates, ...]:
     return tuple(
         Rates(
@@ -249,8 +263,9 @@ def _rates(
             output=_at(outputs, start),
             above=start,
             cached_input=_at(cached, start) if cached else None,
+            cache_write=_at(written, start) if written else None,
         )
-        for start in sorted(inputs | outputs | cached)
+        for start in sorted(inputs | outputs | cached | written)
     )
 
 

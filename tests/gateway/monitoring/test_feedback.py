@@ -15,11 +15,11 @@ from farthing.gateway.monitoring.counter import count
 from farthing.gateway.monitoring.feedback import Feedback, Grading, Noted, read_feedback
 from farthing.gateway.monitoring.promises import kept
 from farthing.gateway.monitoring.status import StoredWatch, open_watch
-from farthing.gateway.options import RequestError
 from farthing.gateway.recording.record import FALLBACK, PolicyDecision, RequestRecord
 from farthing.gateway.recording.redaction import contacts
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic, open_traffic
+from farthing.gateway.request_schema import RequestError
 from farthing.storage.database import Step
 from farthing.tasks.multiple_choice import MULTIPLE_CHOICE
 from farthing.tasks.text import TEXT

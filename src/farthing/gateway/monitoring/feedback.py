@@ -17,11 +17,11 @@ from farthing.gateway.errors import ApiError
 from farthing.gateway.monitoring.audits import Audit, find_audit, grade
 from farthing.gateway.monitoring.events import Volunteered, event_row, inserted, under
 from farthing.gateway.monitoring.promises import is_difference, is_right, kept
-from farthing.gateway.options import RequestError
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic
 from farthing.gateway.recording.traffic_rows import plain
+from farthing.gateway.request_schema import RequestError
 from farthing.storage.database import Database, Step, microseconds
 from farthing.tasks.base import Particular, Task, is_answer
 

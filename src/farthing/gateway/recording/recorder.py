@@ -16,7 +16,6 @@ from farthing.gateway.recording import audit_sampling
 from farthing.gateway.recording.record import FALLBACK, STOPPED, PolicyDecision, RequestRecord
 from farthing.gateway.recording.shadow import Shadow, ShadowRequest
 from farthing.gateway.recording.traffic import Traffic
-from farthing.gateway.reply_usage import text_in
 from farthing.gateway.task_match import text_of
 from farthing.gateway.upstream_base import Reply
 from farthing.money import usd_from_nano
@@ -56,7 +55,7 @@ class Recorder:
             reply: the reply; None: it was stopped, and nothing bounds what it took.
             text: what it says, where it came in pieces.
         """
-        said = text_in(reply.body) if text is None and reply is not None else text
+        said = reply.api.text(reply.body) if text is None and reply is not None else text
         name = receipt.answered_by or receipt.model
         asked = charges.tries[0].model
         own = [one for one in charges.tries if one.model == name]

@@ -1,0 +1,218 @@
+"""An API that clients speak: how its requests and replies are read, and a chat's written in it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+from farthing.gateway.errors import ApiError
+from farthing.gateway.request_schema import RequestError
+from farthing.models.base import Usage
+from farthing.models.chat_completions import UNREADABLE
+
+DONE = b"[DONE]"
+"""The last piece of every stream; what it is on the wire is its API's."""
+MOST_TOKENS = 2**31 - 1
+"""The largest limit on output tokens that a request may name."""
+
+
+@dataclass(frozen=True)
+class ReadReply:
+    """What a whole reply says beside its text."""
+
+    usage: Usage | None
+    """None: it does not say, or not in a way that can be read."""
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class ReadPiece:
+    """What one piece of a stream says."""
+
+    said: Sequence[Any] = ()
+    """What it adds to the reply: all texts in it count."""
+    usage: Usage | None = None
+    """Of all so far; None: this piece does not say."""
+    counts: bytes = b""
+    """The same, as it came."""
+    model: str | None = None
+    error: bytes | None = None
+    """Why the stream fails here."""
+    counted: bool = False
+    """Whether that usage is the last word."""
+    last: bool = False
+    """Whether nothing comes after it."""
+    wanted: bool = True
+    """Whether clients have it that did not ask to hear of usage."""
+
+
+class PieceReader(Protocol):
+    """Reads the pieces of one stream, in turn."""
+
+    def read(self, data: bytes) -> ReadPiece:
+        """Return what a piece says; one of `UNREADABLE` where it is none."""
+        ...
+
+
+class Translator(Protocol):
+    """Writes the chunks of one chat as the events of another API."""
+
+    def pieces(self, chunk: bytes) -> list[bytes]:
+        """Return the data of the events that a chunk becomes."""
+        ...
+
+    def end(self, usage: Usage) -> list[bytes]:
+        """Return the data of the events after the last chunk."""
+        ...
+
+
+@dataclass(frozen=True)
+class Content:
+    """What of a request is no text."""
+
+    images: tuple[tuple[str, str | None], ...] = ()
+    """Address or data of each image, and its detail where that is named."""
+    opaque: bool = False
+    """Whether more of it is no text, and so may be any number of tokens."""
+
+
+class Untranslated:
+    """Leaves chunks as they are."""
+
+    def pieces(self, chunk: bytes) -> list[bytes]:
+        """Return the chunk."""
+        return [chunk]
+
+    def end(self, _: Usage) -> list[bytes]:
+        """Add nothing."""
+        return []
+
+
+class Api(ABC):
+    """One API, a stateless object; what is not said otherwise is as OpenAI's first ones have it."""
+
+    name: ClassVar[str]
+    """As configurations and figures call it."""
+    path: ClassVar[str]
+    """After the address of an endpoint up to its version."""
+    body: ClassVar[type[msgspec.Struct]]
+    """The fields that are checked; all others go to the provider unchanged."""
+    limit: ClassVar[str | None]
+    """The field that limits output tokens."""
+    priced: ClassVar[Mapping[str, Callable[[Any], bool]]] = {}
+    """Fields that may have a price of their own, to a test of the values that have none."""
+    is_chat: ClassVar[bool] = True
+    """Whether it is a chat in another form, about which policies may decide."""
+
+    @abstractmethod
+    def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return a request as a chat completion, and which field of it that cannot say.
+
+        Raises:
+            RequestError: a part of it is not what it must be.
+        """
+
+    @abstractmethod
+    def read(self, body: bytes) -> ReadReply:
+        """Return what a whole reply says; one of `UNREADABLE` where it is none."""
+
+    @abstractmethod
+    def reader(self) -> PieceReader:
+        """Return a reader of one stream."""
+
+    @abstractmethod
+    def text(self, body: bytes) -> str:
+        """Return what the first choice of a whole reply says; nothing where it says no words."""
+
+    @abstractmethod
+    def text_in_piece(self, data: bytes) -> str:
+        """Return what a piece of a stream adds to it."""
+
+    def check_priced(self, body: Mapping[str, Any]) -> None:
+        """Refuse what costs more than tokens at the model's price: it could not be reserved."""
+        for name, is_covered in self.priced.items():
+            if not is_covered(body.get(name)):
+                raise RequestError(f"'{name}' has a price of its own here; leave it out", name)
+
+    def content(self, _: Mapping[str, Any]) -> Content:
+        """Return what of a request is no text."""
+        return Content()
+
+    def replies(self, body: Mapping[str, Any]) -> int:
+        """Return how many replies are written for it, each up to the limit."""
+        return body.get("n") or 1
+
+    def whole(self, chat: bytes) -> bytes:
+        """Return the reply of a chat completion in this API's form."""
+        return chat
+
+    def translator(self, _: str) -> Translator:
+        """Return what writes a chat's stream in this API's form, of a model as it was asked."""
+        return Untranslated()
+
+    def problem(self, why: ApiError) -> dict[str, Any]:
+        """Return the body of a refusal, which is also its event once a stream has begun."""
+        return why.body()
+
+    def event(self, piece: bytes) -> bytes:
+        """Return a piece as it is on the wire."""
+        return b"data: " + piece + b"\n\n"
+
+
+def parts_in(items: Any) -> list[Mapping[str, Any]]:
+    """Return the parts of all messages' contents that are lists."""
+    found: list[Mapping[str, Any]] = []
+    for item in items if isinstance(items, list) else ():
+        content = item.get("content") if isinstance(item, dict) else None
+        found += (
+            [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        )
+    return found
+
+
+def typed_event(piece: bytes) -> bytes:
+    r"""Return an event that is called what the `type` of its data says, as most new APIs have it.
+
+    >>> typed_event(b'{"type": "ping"}')
+    b'event: ping\ndata: {"type": "ping"}\n\n'
+    >>> typed_event(DONE)
+    b''
+    """
+    if piece == DONE:
+        return b""
+    return b"event: " + type_of(piece).encode() + b"\ndata: " + piece + b"\n\n"
+
+
+class _Typed(msgspec.Struct):
+    type: str = "error"
+
+
+_TYPED = msgspec.json.Decoder(_Typed)
+
+
+def type_of(piece: bytes) -> str:
+    """Return the `type` of a piece's data."""
+    try:
+        return _TYPED.decode(piece).type
+    except UNREADABLE:
+        return "error"
+
+
+def known_fields(body: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+    """Return the first field with an effect that is not known; nothing where there is none.
+
+    Args:
+        body: of a request.
+        known: field to the values that have no effect, or None where any value can be said.
+    """
+    for name, value in body.items():
+        idle = known.get(name, _IDLE)
+        if idle is not None and value not in idle:
+            return name
+    return ""
+
+
+_IDLE: tuple[Any, ...] = (None, False, 0, [], {}, "none", "auto")
+"""Values with which any field has no effect."""

@@ -1,0 +1,177 @@
+"""OpenAI's chat completions, which all other APIs here are one form of."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from farthing.gateway.apis.base import DONE, MOST_TOKENS, Api, ReadPiece, ReadReply
+from farthing.models.base import Usage
+from farthing.models.chat_completions import UNREADABLE, WireUsage
+
+MOST_CHOICES = 128
+Limit = Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None
+Model = Annotated[str, Meta(min_length=1, title="the name of a model; GET /v1/models lists them")]
+
+
+class ChatMessage(msgspec.Struct):
+    """One message."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+
+
+class StreamOptions(msgspec.Struct):
+    """What a stream is to say."""
+
+    include_usage: bool | None = None
+
+
+class ChatBody(msgspec.Struct):
+    """What is checked of a request for a chat completion."""
+
+    model: Model
+    messages: Annotated[list[ChatMessage], Meta(min_length=1)]
+    n: Annotated[int, Meta(ge=1, le=MOST_CHOICES)] | None = None
+    max_tokens: Limit = None
+    max_completion_tokens: Limit = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    stop: str | list[str] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """What is read of a chunk, or of a whole reply."""
+
+    choices: list[Any] = []
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+    model: str | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def counted(self) -> Usage | None:
+        """The tokens; None where it does not say, or not in a way that can be read."""
+        if bytes(self.usage) == b"null":
+            return None
+        try:
+            return msgspec.json.decode(self.usage, type=WireUsage).counted()
+        except UNREADABLE:
+            return None
+
+
+_CHUNK = msgspec.json.Decoder(Chunk)
+
+
+class ChatReader:
+    """Reads the chunks of a chat, or of a text completion."""
+
+    def read(self, data: bytes) -> ReadPiece:
+        """Return what a chunk says; usage beside choices may yet grow."""
+        if data == DONE:
+            return ReadPiece(counted=True, last=True, wanted=False)
+        chunk = _CHUNK.decode(data)
+        error = bytes(chunk.error)
+        usage = chunk.counted
+        final = usage is not None and not chunk.choices
+        return ReadPiece(
+            chunk.choices,
+            usage,
+            b"" if usage is None else bytes(chunk.usage),
+            chunk.model,
+            error if error != b"null" and not chunk.choices else None,
+            counted=final,
+            wanted=not final,
+        )
+
+
+class ChatCompletions(Api):
+    """`POST /v1/chat/completions`."""
+
+    name: ClassVar = "chat"
+    path: ClassVar = "/chat/completions"
+    body: ClassVar = ChatBody
+    limit: ClassVar = "max_completion_tokens"
+
+    def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return it as it is."""
+        return dict(body), ""
+
+    def read(self, body: bytes) -> ReadReply:
+        """Return what a whole reply says."""
+        found = _CHUNK.decode(body)
+        if not found.choices:
+            raise msgspec.ValidationError("it has no choices")
+        return ReadReply(found.counted, found.model)
+
+    def reader(self) -> ChatReader:
+        """Return a reader of one stream."""
+        return ChatReader()
+
+    def text(self, body: bytes) -> str:
+        """Return what the first choice says."""
+        return _first(body, whole=True)
+
+    def text_in_piece(self, data: bytes) -> str:
+        """Return what a chunk adds to the first choice."""
+        return _first(data, whole=False)
+
+
+class ChatReplyMessage(msgspec.Struct, frozen=True):
+    """The text of a choice, or what it adds to that."""
+
+    content: Any = None
+    refusal: Any = None
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        said = self.content if isinstance(self.content, str) else self.refusal
+        return said if isinstance(said, str) else ""
+
+
+class ChatReplyChoice(msgspec.Struct, frozen=True):
+    """One choice of a reply, whole or a piece."""
+
+    index: int = 0
+    message: ChatReplyMessage = ChatReplyMessage()
+    delta: ChatReplyMessage = ChatReplyMessage()
+    finish_reason: str | None = None
+
+
+class ChatReply(Chunk, frozen=True):
+    """A chat's reply, or a chunk of one, as other APIs are written of it."""
+
+    choices: list[ChatReplyChoice] = []
+
+
+CHAT_REPLY = msgspec.json.Decoder(ChatReply)
+CHAT = ChatCompletions()
+
+
+def _first(body: bytes, *, whole: bool) -> str:
+    try:
+        choices = CHAT_REPLY.decode(body).choices
+    except UNREADABLE:
+        return ""
+    first = [one for one in choices if one.index == 0]
+    return "".join((one.message if whole else one.delta).text for one in first)
+
+
+def says_usage(data: bytes) -> bool:
+    """Return whether a chunk is the one at the end that says what was used.
+
+    >>> says_usage(b'{"choices": [], "usage": {}}'), says_usage(b'{"choices": [], "usage": null}')
+    (True, False)
+    """
+    if b'"usage"' not in data:
+        return False
+    try:
+        chunk = _CHUNK.decode(data)
+    except UNREADABLE:
+        return False
+    return not chunk.choices and bytes(chunk.usage) != b"null"

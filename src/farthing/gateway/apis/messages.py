@@ -1,0 +1,364 @@
+"""Anthropic's Messages."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
+from uuid import uuid4
+
+import msgspec
+from msgspec import Meta
+
+from farthing.gateway.apis.base import (
+    MOST_TOKENS,
+    Api,
+    Content,
+    ReadPiece,
+    ReadReply,
+    known_fields,
+    parts_in,
+    typed_event,
+)
+from farthing.gateway.apis.chat import CHAT_REPLY, Model
+from farthing.gateway.errors import ApiError
+from farthing.gateway.request_schema import RequestError
+from farthing.models.base import Usage
+from farthing.models.chat_completions import MOST_TOKENS as MOST_COUNTED
+from farthing.models.chat_completions import UNREADABLE
+
+_CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
+"""How the types of Anthropic's own tools begin that the client runs."""
+_PRICED: Mapping[str, Callable[[Any], bool]] = {
+    "tools": lambda tools: all(_is_own(one) for one in tools or ()),
+    "mcp_servers": lambda servers: not servers,
+    "container": lambda container: not container,
+    "speed": lambda speed: speed in (None, "standard"),
+    "inference_geo": lambda place: place in (None, "global"),
+}
+_SAME = ("model", "max_tokens", "temperature", "top_p", "stream")
+"""Fields that a chat completion has as well."""
+_KNOWN: Mapping[str, Any] = dict.fromkeys(
+    (*_SAME, "messages", "system", "stop_sequences", "metadata", "service_tier")
+) | {"thinking": (None, {"type": "disabled"}), "top_k": (None,)}
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
+_FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+_HOUR = b'"ttl":"1h"'
+
+
+class AnthropicMessage(msgspec.Struct):
+    """One message."""
+
+    role: str
+    content: str | list[dict[str, Any]]
+
+
+class MessagesBody(msgspec.Struct):
+    """What is checked of a request for a message."""
+
+    model: Model
+    messages: Annotated[list[AnthropicMessage], Meta(min_length=1)]
+    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)]
+    system: str | list[dict[str, Any]] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    stop_sequences: list[str] | None = None
+    stream: bool | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    """Fresh input, what went into the cache and what came out of it are counted apart."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Part(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: Any = ""
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: list[_Part]
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+    model: str | None = None
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    usage: _Usage | None = None
+    model: str | None = None
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str = ""
+    message: _Begun | None = None
+    delta: Any = None
+    content_block: Any = None
+    usage: _Usage | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+class Messages(Api):
+    """`POST /v1/messages`."""
+
+    name: ClassVar = "messages"
+    path: ClassVar = "/messages"
+    body: ClassVar = MessagesBody
+    limit: ClassVar = "max_tokens"
+    priced: ClassVar = _PRICED
+
+    def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return its system prompt and messages as a chat; what is no text cannot be said."""
+        other = known_fields(body, _KNOWN)
+        messages = []
+        system, whole = _text(body.get("system") or "")
+        other = other or ("" if whole else "system")
+        if system:
+            messages.append({"role": "system", "content": system})
+        for message in body["messages"]:
+            said, whole = _text(message["content"])
+            other = other or ("" if whole else "messages")
+            messages.append({"role": _role(message), "content": said})
+        chat = {name: body[name] for name in _SAME if name in body} | {"messages": messages}
+        if body.get("stop_sequences"):
+            chat["stop"] = body["stop_sequences"]
+        if (body.get("thinking") or {}).get("type") not in (None, "disabled"):
+            chat["thinking"] = body["thinking"]
+        return chat, other
+
+    def check_priced(self, body: Mapping[str, Any]) -> None:
+        """Refuse the provider's own tools, and a cache of an hour, which cost beside tokens."""
+        super().check_priced(body)
+        if _HOUR in msgspec.json.encode(body):
+            said = "'cache_control.ttl' of an hour has a price of its own here; leave it out"
+            raise RequestError(said, "cache_control")
+
+    def content(self, body: Mapping[str, Any]) -> Content:
+        """Return its images; documents are opaque, and so is an image that says not where it is."""
+        parts = parts_in(body["messages"])
+        for one in list(parts):
+            parts += parts_in([one])  # results of tools have parts of their own
+        images = [_source(one) for one in parts if one.get("type") == "image"]
+        unknown = any(one.get("type") in ("document", "search_result") for one in parts)
+        told = [(one, None) for one in images if one is not None]
+        return Content(tuple(told), unknown or len(told) < len(images))
+
+    def replies(self, _: Mapping[str, Any]) -> int:
+        """Return the one that it has."""
+        return 1
+
+    def read(self, body: bytes) -> ReadReply:
+        """Return what a whole reply says."""
+        found = _MESSAGE.decode(body)
+        try:
+            usage = msgspec.json.decode(found.usage, type=_Usage | None)
+        except UNREADABLE:
+            usage = None
+        return ReadReply(None if usage is None else _counted(usage), found.model)
+
+    def reader(self) -> "MessagesReader":
+        """Return a reader of one stream."""
+        return MessagesReader()
+
+    def text(self, body: bytes) -> str:
+        """Return what it says."""
+        try:
+            parts = _MESSAGE.decode(body).content
+        except UNREADABLE:
+            return ""
+        return "".join(
+            one.text for one in parts if one.type == "text" and isinstance(one.text, str)
+        )
+
+    def text_in_piece(self, data: bytes) -> str:
+        """Return what an event adds to it."""
+        if b"text_delta" not in data:
+            return ""
+        delta = _EVENT.decode(data).delta
+        told = isinstance(delta, dict) and delta.get("type") == "text_delta"
+        return str(delta.get("text", "")) if told else ""
+
+    def whole(self, chat: bytes) -> bytes:
+        """Return a chat's reply as a message."""
+        reply = CHAT_REPLY.decode(chat)
+        first = reply.choices[0]
+        said = [{"type": "text", "text": first.message.text}]
+        finish = _FINISH.get(first.finish_reason or "stop", "end_turn")
+        refused = first.message.content is None and first.message.refusal is not None
+        begun = _begun(reply.model or "", said, "refusal" if refused else finish)
+        usage = reply.counted or Usage(0, 0)
+        return msgspec.json.encode(begun | {"usage": _usage(usage)})
+
+    def translator(self, model: str) -> "MessageEvents":
+        """Return what writes a chat's stream as a message's."""
+        return MessageEvents(model)
+
+    def problem(self, why: ApiError) -> dict[str, Any]:
+        """Return Anthropic's form of a refusal."""
+        said = {"type": error_type(why.status), "message": why.message, "code": why.code}
+        return {"type": "error", "error": said | {"param": why.param}}
+
+    def event(self, piece: bytes) -> bytes:
+        """Return an event with its name."""
+        return typed_event(piece)
+
+
+class MessagesReader:
+    """Reads the events of one message: its input is counted at its beginning, all at its end."""
+
+    def __init__(self) -> None:
+        self._input = _Usage()
+
+    def read(self, data: bytes) -> ReadPiece:
+        """Return what an event says."""
+        found = _EVENT.decode(data)
+        if found.type == "error":
+            return ReadPiece(error=data)
+        if found.type == "message_start" and found.message is not None:
+            self._input = found.message.usage or self._input
+            return ReadPiece(model=found.message.model)
+        if found.type == "message_stop":
+            return ReadPiece(counted=True, last=True)
+        said = [one for one in (found.delta, found.content_block) if one is not None]
+        if found.type != "message_delta" or found.usage is None:
+            return ReadPiece(said if found.type.startswith("content_block") else ())
+        whole = {
+            name: getattr(found.usage, name)
+            if getattr(found.usage, name) is not None
+            else getattr(self._input, name)
+            for name in _Usage.__struct_fields__
+        }
+        usage = _counted(_Usage(**whole))
+        return ReadPiece(usage=usage, counts=msgspec.json.encode(found.usage))
+
+
+class MessageEvents:
+    """Writes a chat's chunks as the events of a message."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._finish = "end_turn"
+        self._begun = False
+
+    def pieces(self, chunk: bytes) -> list[bytes]:
+        """Return the events of a chunk; the first has those of the beginning before it."""
+        found = self._begin()
+        for choice in CHAT_REPLY.decode(chunk).choices[:1]:
+            if choice.delta.refusal is not None:
+                self._finish = "refusal"
+            elif choice.finish_reason and self._finish != "refusal":
+                self._finish = _FINISH.get(choice.finish_reason, "end_turn")
+            if choice.delta.text:
+                delta = {"type": "text_delta", "text": choice.delta.text}
+                found.append(_event("content_block_delta", index=0, delta=delta))
+        return found
+
+    def end(self, usage: Usage) -> list[bytes]:
+        """Return the events after the last chunk."""
+        ended = {"stop_reason": self._finish, "stop_sequence": None}
+        return [
+            *self._begin(),
+            _event("content_block_stop", index=0),
+            _event("message_delta", delta=ended, usage=_usage(usage)),
+            _event("message_stop"),
+        ]
+
+    def _begin(self) -> list[bytes]:
+        if self._begun:
+            return []
+        self._begun = True
+        message = _begun(self._model, [], None) | {"usage": _usage(Usage(0, 0))}
+        block = {"type": "text", "text": ""}
+        return [
+            _event("message_start", message=message),
+            _event("content_block_start", index=0, content_block=block),
+        ]
+
+
+def error_type(status: int) -> str:
+    """Return Anthropic's name of an error with a status.
+
+    >>> error_type(404), error_type(502)
+    ('not_found_error', 'api_error')
+    """
+    return _ERRORS.get(status, "invalid_request_error" if status < 500 else "api_error")
+
+
+def _event(kind: str, **more: Any) -> bytes:
+    return msgspec.json.encode({"type": kind, **more})
+
+
+def _begun(model: str, content: list[dict[str, Any]], finish: str | None) -> dict[str, Any]:
+    return {
+        "id": f"msg_{uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": finish,
+        "stop_sequence": None,
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def _counted(usage: _Usage) -> Usage | None:
+    """Return the tokens; None where it does not say both, or a count is below 0."""
+    fresh, written = usage.input_tokens, usage.output_tokens
+    cached, made = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    if fresh is None or written is None or min(fresh, written, cached, made) < 0:
+        return None
+    fresh, written, cached, made = (min(n, MOST_COUNTED) for n in (fresh, written, cached, made))
+    return Usage(fresh + cached + made, written, cached_tokens=cached, cache_writes=made)
+
+
+def _text(content: Any) -> tuple[str, bool]:
+    """Return what a content says, and whether that is all of it."""
+    if isinstance(content, str):
+        return content, True
+    parts = content if isinstance(content, list) else [None]
+    texts = [
+        one["text"]
+        for one in parts
+        if isinstance(one, dict) and one.get("type") == "text" and isinstance(one.get("text"), str)
+    ]
+    return "".join(texts), len(texts) == len(parts)
+
+
+def _role(message: Mapping[str, Any]) -> str:
+    if message["role"] not in ("user", "assistant", "system"):
+        raise RequestError("'messages' has a message whose 'role' is not known", "messages")
+    return str(message["role"])
+
+
+def _source(part: Mapping[str, Any]) -> str | None:
+    source = part.get("source")
+    said = source.get("data", source.get("url")) if isinstance(source, dict) else None
+    return said if isinstance(said, str) else None
+
+
+def _is_own(tool: Any) -> bool:
+    kind = tool.get("type") if isinstance(tool, dict) else ""
+    return kind in (None, "custom") or str(kind).startswith(_CLIENT_TOOLS)
+
+
+MESSAGES = Messages()

@@ -1,0 +1,413 @@
+"""OpenAI's Responses, the stateless part: what is asked stands in the request itself."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
+from uuid import uuid4
+
+import msgspec
+from msgspec import Meta
+
+from farthing.gateway.apis.base import (
+    MOST_TOKENS,
+    Api,
+    Content,
+    ReadPiece,
+    ReadReply,
+    known_fields,
+    parts_in,
+    typed_event,
+)
+from farthing.gateway.apis.chat import CHAT, CHAT_REPLY, Model
+from farthing.gateway.errors import ApiError
+from farthing.gateway.request_schema import RequestError
+from farthing.models.base import Usage
+from farthing.models.chat_completions import MOST_TOKENS as MOST_COUNTED
+from farthing.models.chat_completions import UNREADABLE
+
+_STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
+_OWN_TOOLS = frozenset({"function", "custom"})
+"""Tools that the client runs; all others are the provider's, with prices of their own."""
+_PRICED: Mapping[str, Callable[[Any], bool]] = {
+    "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
+    "tools": lambda tools: all(_is_own(one) for one in tools or ()),
+    "modalities": lambda kinds: kinds in (None, [], ["text"]),
+}
+_SAME = (
+    "model",
+    "temperature",
+    "top_p",
+    "stream",
+    "user",
+    "metadata",
+    "store",
+    "safety_identifier",
+)
+"""Fields that a chat completion has as well."""
+_PLAIN = {"format": {"type": "text"}}
+_KNOWN: Mapping[str, Any] = dict.fromkeys(
+    (
+        *_SAME,
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "prompt_cache_key",
+        "parallel_tool_calls",
+    )
+) | {
+    "text": (
+        None,
+        {},
+        {"format": {"type": "text"}},
+        {"format": {"type": "text"}, "verbosity": "medium"},
+    ),
+    "truncation": (None, "disabled"),
+    "stream_options": (None, {}, {"include_obfuscation": False}, {"include_obfuscation": True}),
+    "include": (None, []),
+    "service_tier": (None, "auto", "default"),
+}
+
+
+class ResponsesBody(msgspec.Struct):
+    """What is checked of a request for a response."""
+
+    model: Model
+    input: str | Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    instructions: str | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    stream: bool | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class _InputDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class _OutputDetails(msgspec.Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    input_tokens: Annotated[int, Meta(ge=0)]
+    output_tokens: Annotated[int, Meta(ge=0)]
+    input_tokens_details: _InputDetails | None = None
+    output_tokens_details: _OutputDetails | None = None
+
+    def counted(self) -> Usage:
+        read, written = (min(n, MOST_COUNTED) for n in (self.input_tokens, self.output_tokens))
+        ins, outs = self.input_tokens_details, self.output_tokens_details
+        cached = 0 if ins is None else ins.cached_tokens or 0
+        thoughts = None if outs is None else outs.reasoning_tokens
+        return Usage(
+            read,
+            written,
+            cached_tokens=min(max(0, cached), read),
+            reasoning_tokens=None if thoughts is None else min(max(0, thoughts), written),
+        )
+
+
+class _Part(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str = ""
+    refusal: str = ""
+
+
+class _Item(msgspec.Struct, frozen=True):
+    type: str = ""
+    content: list[_Part] | None = None
+
+
+class _Response(msgspec.Struct, frozen=True):
+    output: list[_Item]
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+    model: str | None = None
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str = ""
+    delta: Any = None
+    response: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_RESPONSE = msgspec.json.Decoder(_Response)
+_EVENT = msgspec.json.Decoder(_Event)
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+class Responses(Api):
+    """`POST /v1/responses`."""
+
+    name: ClassVar = "responses"
+    path: ClassVar = "/responses"
+    body: ClassVar = ResponsesBody
+    limit: ClassVar = "max_output_tokens"
+    priced: ClassVar = _PRICED
+
+    def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return its instructions and messages as a chat; what is no text cannot be said."""
+        for name in _STATEFUL:
+            if body.get(name):
+                said = f"'{name}' is kept by the provider, and the gateway keeps no state: send"
+                raise RequestError(f"{said} the whole input with each request", name)
+        given, other = body["input"], known_fields(body, _KNOWN)
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        messages = []
+        if body.get("instructions"):
+            messages.append({"role": "system", "content": body["instructions"]})
+        for item in items:
+            said, whole = _text(item.get("content"))
+            if not whole or item.get("type") not in (None, "message"):
+                other = other or "input"
+            messages.append({"role": _role(item), "content": said})
+        chat = {name: body[name] for name in _SAME if name in body} | {"messages": messages}
+        if body.get("max_output_tokens"):
+            chat["max_completion_tokens"] = body["max_output_tokens"]
+        if effort := (body.get("reasoning") or {}).get("effort"):
+            chat["reasoning_effort"] = effort
+        return chat, other
+
+    def content(self, body: Mapping[str, Any]) -> Content:
+        """Return its images; files and sounds are opaque."""
+        parts = parts_in(body["input"])
+        images = [one for one in parts if one.get("type") == "input_image"]
+        known = ("input_text", "output_text", "text", "refusal", "input_image")
+        told = all(isinstance(one.get("image_url"), str) for one in images)
+        opaque = not told or any(one.get("type") not in known for one in parts)
+        return Content(
+            tuple((one["image_url"], one.get("detail")) for one in images if told), opaque
+        )
+
+    def replies(self, _: Mapping[str, Any]) -> int:
+        """Return the one that it has."""
+        return 1
+
+    def read(self, body: bytes) -> ReadReply:
+        """Return what a whole reply says."""
+        found = _RESPONSE.decode(body)
+        return ReadReply(_counted(found.usage), found.model)
+
+    def reader(self) -> "ResponsesReader":
+        """Return a reader of one stream."""
+        return ResponsesReader()
+
+    def text(self, body: bytes) -> str:
+        """Return what its messages say."""
+        try:
+            items = _RESPONSE.decode(body).output
+        except UNREADABLE:
+            return ""
+        parts = [part for item in items if item.type == "message" for part in item.content or ()]
+        return "".join(part.text or part.refusal for part in parts)
+
+    def text_in_piece(self, data: bytes) -> str:
+        """Return what an event adds to it."""
+        if b"_text.delta" not in data and b"refusal.delta" not in data:
+            return ""
+        found = _EVENT.decode(data)
+        kinds = ("response.output_text.delta", "response.refusal.delta")
+        return found.delta if found.type in kinds and isinstance(found.delta, str) else ""
+
+    def whole(self, chat: bytes) -> bytes:
+        """Return a chat's reply as a response."""
+        reply = CHAT_REPLY.decode(chat)
+        first = reply.choices[0]
+        usage = reply.counted or Usage(0, 0)
+        part = _part(first.message.text, refused=first.message.content is None)
+        made = _Written(reply.model or "").response([part], first.finish_reason, usage)
+        return msgspec.json.encode(made)
+
+    def translator(self, model: str) -> "ResponseEvents":
+        """Return what writes a chat's stream as a response's."""
+        return ResponseEvents(_Written(model))
+
+    def problem(self, why: ApiError) -> dict[str, Any]:
+        """Return OpenAI's form of a refusal, which as an event has a type."""
+        return {"type": "error", **CHAT.problem(why)}
+
+    def event(self, piece: bytes) -> bytes:
+        """Return an event with its name."""
+        return typed_event(piece)
+
+
+class ResponsesReader:
+    """Reads the events of one response."""
+
+    def read(self, data: bytes) -> ReadPiece:
+        """Return what an event says; the last one has the whole response."""
+        found = _EVENT.decode(data)
+        if found.type == "error":
+            return ReadPiece(error=data)
+        if found.type not in _ENDS:
+            return ReadPiece(() if found.delta is None else (found.delta,))
+        try:
+            whole = _RESPONSE.decode(found.response)
+        except UNREADABLE:
+            return ReadPiece(counted=True, last=True)
+        usage = _counted(whole.usage)
+        return ReadPiece(
+            usage=usage,
+            counts=bytes(whole.usage),
+            model=whole.model,
+            counted=True,
+            last=True,
+        )
+
+
+class _Written:
+    """A response that is written of a chat."""
+
+    def __init__(self, model: str) -> None:
+        self._name, self._model, self._at = uuid4().hex, model, int(time.time())
+
+    @property
+    def item(self) -> str:
+        return f"msg_{self._name}"
+
+    def message(self, parts: list[dict[str, Any]], status: str) -> dict[str, Any]:
+        return {
+            "type": "message",
+            "id": self.item,
+            "status": status,
+            "role": "assistant",
+            "content": parts,
+        }
+
+    def response(
+        self, parts: list[dict[str, Any]] | None, finish: str | None, usage: Usage | None
+    ) -> dict[str, Any]:
+        """Return it, with its text and usage or, at its beginning, without."""
+        cut = finish == "length"
+        status = "in_progress" if parts is None else "incomplete" if cut else "completed"
+        return {
+            "id": f"resp_{self._name}",
+            "object": "response",
+            "created_at": self._at,
+            "status": status,
+            "model": self._model,
+            "output": [] if parts is None else [self.message(parts, status)],
+            "usage": None if usage is None else _usage(usage),
+            "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if cut and parts else None,
+            "instructions": None,
+            "metadata": {},
+            "parallel_tool_calls": True,
+            "temperature": None,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+        }
+
+
+class ResponseEvents:
+    """Writes a chat's chunks as the events of a response."""
+
+    def __init__(self, written: _Written) -> None:
+        self._written, self._number = written, 0
+        self._said: list[str] = []
+        self._finish: str | None = None
+        self._refused = False
+
+    def pieces(self, chunk: bytes) -> list[bytes]:
+        """Return the events of a chunk; the first has those of the beginning before it."""
+        found = [] if self._number else self._begin()
+        for choice in CHAT_REPLY.decode(chunk).choices[:1]:
+            self._finish = choice.finish_reason or self._finish
+            self._refused = self._refused or choice.delta.refusal is not None
+            if choice.delta.text:
+                self._said.append(choice.delta.text)
+                at = {"item_id": self._written.item, "output_index": 0, "content_index": 0}
+                kind = "refusal" if self._refused else "output_text"
+                more: dict[str, Any] = {} if self._refused else {"logprobs": []}
+                found.append(self._event(f"{kind}.delta", at | more | {"delta": choice.delta.text}))
+        return found
+
+    def end(self, usage: Usage) -> list[bytes]:
+        """Return the events after the last chunk."""
+        found = [] if self._number else self._begin()
+        text, written = "".join(self._said), self._written
+        part = _part(text, refused=self._refused)
+        whole = written.response([part], self._finish, usage)
+        at = {"item_id": written.item, "output_index": 0, "content_index": 0}
+        kind, name = ("refusal", "refusal") if self._refused else ("output_text", "text")
+        more: dict[str, Any] = {} if self._refused else {"logprobs": []}
+        item = {"output_index": 0, "item": written.message([part], whole["status"])}
+        last = "incomplete" if whole["status"] == "incomplete" else "completed"
+        return [
+            *found,
+            self._event(f"{kind}.done", at | more | {name: text}),
+            self._event("content_part.done", at | {"part": part}),
+            self._event("output_item.done", item),
+            self._event(last, {"response": whole}),
+        ]
+
+    def _begin(self) -> list[bytes]:
+        written = self._written
+        begun = {"response": written.response(None, None, None)}
+        item = {"output_index": 0, "item": written.message([], "in_progress")}
+        at = {"item_id": written.item, "output_index": 0, "content_index": 0}
+        return [
+            self._event("created", begun),
+            self._event("in_progress", begun),
+            self._event("output_item.added", item),
+            self._event("content_part.added", at | {"part": _part("", refused=False)}),
+        ]
+
+    def _event(self, kind: str, more: Mapping[str, Any]) -> bytes:
+        event = {"type": f"response.{kind}", "sequence_number": self._number, **more}
+        self._number += 1
+        return msgspec.json.encode(event)
+
+
+def _part(text: str, *, refused: bool) -> dict[str, Any]:
+    if refused:
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def _counted(usage: bytes | msgspec.Raw) -> Usage | None:
+    try:
+        found = msgspec.json.decode(usage, type=_Usage | None)
+    except UNREADABLE:
+        return None
+    return None if found is None else found.counted()
+
+
+def _text(content: Any) -> tuple[str, bool]:
+    """Return what a content says, and whether that is all of it."""
+    if isinstance(content, str):
+        return content, True
+    parts = content if isinstance(content, list) else [None]
+    texts = [
+        one["text"]
+        for one in parts
+        if isinstance(one, dict)
+        and one.get("type") in ("input_text", "output_text", "text")
+        and isinstance(one.get("text"), str)
+    ]
+    return "".join(texts), len(texts) == len(parts)
+
+
+def _role(item: Mapping[str, Any]) -> str:
+    role = item.get("role", "user")
+    if role not in ("system", "developer", "user", "assistant"):
+        raise RequestError("'input' has a message whose 'role' is not known", "input")
+    return str(role)
+
+
+def _is_own(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") in _OWN_TOOLS
+
+
+RESPONSES = Responses()
