@@ -148,3 +148,31 @@ def test_the_line_that_an_unpriced_model_asks_for_works() -> None:
 def test_ones_own_price_needs_no_published_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert PriceTable({"m": FREE}).find("m", provider="openai") is FREE
+
+
+@pytest.mark.parametrize("cached", [None, Decimal("0.3"), Decimal(5)])
+@pytest.mark.parametrize("written", [None, Decimal(1), Decimal("3.75")])
+def test_what_went_into_a_cache_has_its_own_price(
+    cached: Decimal | None, written: Decimal | None
+) -> None:
+    rates = Rates(Decimal(3), Decimal(15), cached_input=cached, cache_write=written)
+    price = TokenPrice((rates,))
+    per_write = Decimal("3.75") if written is None else written
+    by_hand = 50 * 3 + 20 * (3 if cached is None else cached) + 30 * per_write + 7 * 15
+    usage = Usage(100, 7, cached_tokens=20, cache_writes=30)
+    assert price.cost_nano(usage, 0.0) == by_hand * 1_000
+    # Whatever share of the input is read from the cache or written, the bound holds.
+    most = price.largest_nano(Usage(100, 7, cache_writes=100), 0.0)
+    splits = [(read, kept) for read in range(0, 101, 10) for kept in range(0, 101 - read, 10)]
+    costs = [
+        price.cost_nano(Usage(100, 7, cached_tokens=read, cache_writes=kept), 0.0)
+        for read, kept in splits
+    ]
+    assert max(costs) == most
+
+
+def test_published_prices_of_what_goes_into_a_cache() -> None:
+    price = PriceTable().find("claude-sonnet-4-5", provider="anthropic")
+    assert price is not None
+    extra = price.cost_nano(Usage(1_000, 0, cache_writes=1_000), 0.0)
+    assert extra == 1_000 * 3_750
