@@ -79,6 +79,9 @@ class DeferredSettlements:
 
 def disputed(hold: Hold, claimed: Amount) -> Amount:
     """Return what a reply claims beyond what its call can have taken; nothing where it does not."""
+    most = hold.amount
+    if claimed.nano <= most.nano and claimed.tokens <= most.tokens:
+        return NOTHING
     nano, tokens = (
         min(LARGEST, max(0, claimed.of(unit) - hold.amount.of(unit))) for unit in ("usd", "tokens")
     )
@@ -243,7 +246,8 @@ class ChargeAttempt:
 
     def bounded(self, reply: Reply) -> Reply:
         """Return a reply that took no more than can be: what it claims beyond is disputed."""
-        return replace(reply, usage=reply.usage.within(self.hold.amount.tokens))
+        usage = reply.usage.within(self.hold.amount.tokens)
+        return reply if usage is reply.usage else replace(reply, usage=usage)
 
     async def failed(self, error: ModelError, cost_nano: int | None) -> None:
         """Settle what a failure cost: what was counted, nothing, or what nobody knows."""

@@ -6,6 +6,7 @@ Each worker finds out by itself, and forgets it when it ends.
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import msgspec
 
@@ -121,8 +122,12 @@ class CircuitBreaker:
         self._until.pop(self._model(name), None)
 
     def _model(self, name: str) -> str:
-        named = name in self.fallbacks or any(name in one for one in self.fallbacks.values())
-        return name if named else split_name(name)[0]
+        return name if name in self._named else split_name(name)[0]
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The models that fallbacks name, so that each is one by itself."""
+        return frozenset(self.fallbacks).union(*self.fallbacks.values())
 
     def record(self, tries: Sequence[ChargeAttempt]) -> None:
         """Note what came of a request; a try that was cut off says nothing."""

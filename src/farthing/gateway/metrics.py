@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from prometheus_client import (
@@ -27,6 +28,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable that names the folder in which workers add up."""
 KEPT = 1_000
 """Latencies of each model that quantiles are taken of."""
+M = TypeVar("M", Counter, Histogram)
 _OF_PEOPLE = ("key:", "team:")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -109,7 +111,16 @@ class Metrics:
             ["policy", "reason"],
             registry=own,
         )
+        self._labelled: dict[tuple[Any, ...], Counter | Histogram] = {}
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
+
+    def _of(self, metric: M, *labels: str) -> M:
+        """Return a metric with labels, which takes longer to find than to count with."""
+        key = (metric, *labels)
+        found = self._labelled.get(key)
+        if found is None:
+            found = self._labelled[key] = metric.labels(*labels)
+        return cast("M", found)
 
     def begin(self) -> None:
         """Count a request that begins."""
@@ -118,16 +129,16 @@ class Metrics:
     def end(self, model: str, status: int, seconds: float) -> None:
         """Count a request that ended."""
         self._under_way.dec()
-        self._requests.labels(model, str(status)).inc()
+        self._of(self._requests, model, str(status)).inc()
         if status < 400:
-            self._latency.labels(model).observe(seconds)
+            self._of(self._latency, model).observe(seconds)
             self._recent[model].append(seconds)
 
     def paid(self, model: str, cost_nano: int | None, saved_nano: int | None, promise: str) -> None:
         """Count what a reply cost, saved and promises; savings below 0 count as none."""
-        self._cost.labels(model).inc(usd_from_nano(cost_nano or 0))
-        self._saved.labels(model).inc(usd_from_nano(max(0, saved_nano or 0)))
-        self._promises.labels(model, promise).inc()
+        self._of(self._cost, model).inc(usd_from_nano(cost_nano or 0))
+        self._of(self._saved, model).inc(usd_from_nano(max(0, saved_nano or 0)))
+        self._of(self._promises, model, promise).inc()
 
     def dropped(self, what: str) -> None:
         """Count something that was left out under load."""

@@ -57,6 +57,8 @@ class PaidCall:
             BudgetError: a limit does not allow the next try.
         """
         done = await retry(self._attempt, self.upstream.patience, until=self.until)
+        if done.tries == 1:
+            return done.value
         cost = add_cost(done.failed_nano, done.value.cost_nano)
         return replace(done.value, cost_nano=cost, tries=done.tries)
 

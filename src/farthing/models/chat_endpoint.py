@@ -100,6 +100,7 @@ class ChatEndpoint:
         """The model and its address, for messages."""
         self._timeout_s = timeout_s
         self._session: Any = None
+        self._untimed = self._aiohttp.ClientTimeout()
         self._body = _noting(self._aiohttp)
 
     async def post(
@@ -128,7 +129,7 @@ class ChatEndpoint:
             data=self._body(body),
             headers={**self._authorised(path), **headers},
             allow_redirects=False,
-            timeout=self._aiohttp.ClientTimeout(),
+            timeout=self._untimed,
         )
         reply = await self._mapped(sending, largest_nano, until)
         if 200 <= reply.status < 300:
@@ -150,7 +151,9 @@ class ChatEndpoint:
 
     async def read(self, reply: Response, largest_nano: int | None) -> bytes:
         """Return the whole body, which must be JSON by its content type."""
-        body = b"".join([piece async for piece in self.pieces(reply, largest_nano)])
+        body = await self._mapped(_whole(reply.response.content), largest_nano, reply.until)
+        if len(body) > MOST_BYTES:
+            raise self.malformed(f"has more than {MOST_BYTES:,} bytes", b"", largest_nano)
         if "json" not in reply.content_type:
             raise self.malformed(f"is {reply.content_type}, not JSON", body, largest_nano)
         return body
@@ -249,6 +252,16 @@ def _noting(aiohttp: ModuleType) -> Callable[[bytes], Any]:
                 self._sending.begun = True
 
     return Noting
+
+
+async def _whole(content: Any) -> bytes:
+    """Return a body; of one that is too long, a little more than may be."""
+    parts: list[bytes] = []
+    length = 0
+    while length <= MOST_BYTES and (piece := await content.readany()):
+        parts.append(piece)
+        length += len(piece)
+    return b"".join(parts)
 
 
 async def _first_bytes(reply: Any) -> bytes:

@@ -38,6 +38,16 @@ def read(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def windows(moment: datetime) -> list[str]:
+    """Name the windows of all periods that a moment lies in, in the order of `PERIODS`.
+
+    >>> windows(datetime(2026, 11, 22, 14, 5, tzinfo=UTC))
+    ['2026-11-22T14:05', '2026-11-22T14', '2026-11-22', '2026-11', 'total']
+    """
+    whole = written(moment)
+    return ["total" if one == "total" else whole[: _LENGTHS[one]] for one in PERIODS]
+
+
 def window(period: Period, moment: datetime) -> str:
     """Name the window of a period that a moment lies in; no two periods share a name.
 

@@ -35,6 +35,7 @@ from farthing.storage.ledger.base import (
     starts,
     utc_now,
     window,
+    windows,
     written,
 )
 from farthing.storage.ledger.operations import (
@@ -222,7 +223,7 @@ class AccountLedger:
     async def balances(self, accounts: Sequence[str]) -> list[AccountBalance]:
         """Return where accounts stand now, in each period: `len(accounts) * 5` balances."""
         now, names = self._now(), checked_names(accounts)
-        asked = Balances(list(names), [window(period, now) for period in PERIODS])
+        asked = Balances(list(names), windows(now))
         rows = cast("Windows", await self._ask(asked)).rows
         found = {(row.account, row.window): row for row in rows}
         return [_balance(name, period, now, found) for name in names for period in PERIODS]
@@ -312,7 +313,7 @@ def _row(hold: Hold, lease_s: float, state: str, note: str = "") -> HoldRow:
     return HoldRow(
         hold.id,
         list(hold.accounts),
-        [window(period, now) for period in PERIODS],
+        windows(now),
         amount.nano,
         amount.tokens,
         amount.calls,
