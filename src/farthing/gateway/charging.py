@@ -219,6 +219,8 @@ class ChargeAttempt:
     began: float = field(default_factory=time.perf_counter)
     took_s: float = 0.0
     """Seconds from its beginning to its end, once it has ended."""
+    usage: Usage | None = None
+    """The tokens that it took, once that is known."""
     paid_nano: int | None = None
     """What it was settled for; None: it was not, and counts as its largest cost."""
     max_tokens: int | None = None
@@ -235,6 +237,7 @@ class ChargeAttempt:
         self.answered = self.error is None
         self.estimated = usage.estimated or cost_nano is None
         self.paid_nano = cost_nano
+        self.usage = usage.within(self.hold.amount.tokens)
         tokens = usage.input_tokens + usage.output_tokens
         claimed = Amount(self.cost_nano, tokens, self.hold.amount.calls)
         if disputed(self.hold, claimed).calls:

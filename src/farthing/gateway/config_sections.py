@@ -52,6 +52,8 @@ class ServeSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Model to those that are asked in turn where it fails."""
     cooldown_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """Seconds for which a model with fallbacks is left alone after failures in a row; 0: not."""
+    telemetry: bool = False
+    """Whether spans and metrics go to the OpenTelemetry collector that the environment names."""
 
     def __post_init__(self) -> None:
         if self.lease_s <= self.deadline_s:

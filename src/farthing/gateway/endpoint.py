@@ -16,7 +16,7 @@ from farthing.gateway.chat_request import read_request
 from farthing.gateway.client_connection import read_body, unless_gone
 from farthing.gateway.completions import replayed
 from farthing.gateway.deadline import Deadline
-from farthing.gateway.errors import is_late, refusal, shutting_down, too_late
+from farthing.gateway.errors import ApiError, is_late, refusal, shutting_down, too_late
 from farthing.gateway.event_stream import EVENTS, EventStream, RequestEnd
 from farthing.gateway.idempotency import HEADER, claim
 from farthing.gateway.request_context import RequestContext
@@ -27,32 +27,45 @@ JSON = "application/json"
 
 async def answer(gateway: GatewayState, http: Request, api: Api) -> Response:
     """Answer what is posted to an API; of a stream the first piece is known when this returns."""
-    serve, chat = gateway.config.serve, gateway.chat
+    chat = gateway.chat
     traffic = None if chat.recorder is None else chat.recorder.traffic
-    asked = RequestContext(traffic, chat.models)
-    with asked.noting():
-        asked.key = await authenticate(gateway.keys, http.headers, "call")
-        asked.admitted = True
-        body = await read_body(http, serve)
-        asked.read = request = read_request(body, http.headers, api)
-        asked.deadline = Deadline.within(
-            min(serve.deadline_s, request.options.deadline or serve.deadline_s)
-        )
-        claimed = None
-        if (once := http.headers.get(HEADER)) is not None:
-            # Nobody else may run it until its deadline, and the time to write what it cost.
-            lease_s = asked.deadline.seconds + serve.lease_s - serve.deadline_s
-            found = await claim(gateway.ledger, asked.key, once, body, lease_s)
-            if isinstance(found, Done):
-                return _replay(found, stream=request.stream)
-            claimed = found
-        gateway.metrics.begin()
-        ending = RequestEnd(asked, gateway.metrics, claimed)
-        reply = await _reply(gateway.chat, asked, http, ending)
-        if isinstance(reply, EventStream):
-            return reply
-        await ending.end(200, reply.body)
-        return Response(reply.body, 200, reply.receipt.headers(), media_type=JSON)
+    parent = http.headers.get("traceparent") if gateway.telemetry else None
+    asked = RequestContext(traffic, chat.models, path=api.path, parent=parent)
+    try:
+        with asked.noting():
+            return await _answer(gateway, http, api, asked)
+    except ApiError as why:
+        if gateway.telemetry is not None:
+            gateway.telemetry.ended(asked, why.status)
+        raise
+
+
+async def _answer(
+    gateway: GatewayState, http: Request, api: Api, asked: RequestContext
+) -> Response:
+    serve = gateway.config.serve
+    asked.key = await authenticate(gateway.keys, http.headers, "call")
+    asked.admitted = True
+    body = await read_body(http, serve)
+    asked.read = request = read_request(body, http.headers, api)
+    asked.deadline = Deadline.within(
+        min(serve.deadline_s, request.options.deadline or serve.deadline_s)
+    )
+    claimed = None
+    if (once := http.headers.get(HEADER)) is not None:
+        # Nobody else may run it until its deadline, and the time to write what it cost.
+        lease_s = asked.deadline.seconds + serve.lease_s - serve.deadline_s
+        found = await claim(gateway.ledger, asked.key, once, body, lease_s)
+        if isinstance(found, Done):
+            return _replay(found, stream=request.stream)
+        claimed = found
+    gateway.metrics.begin()
+    ending = RequestEnd(asked, gateway.metrics, gateway.telemetry, claimed)
+    reply = await _reply(gateway.chat, asked, http, ending)
+    if isinstance(reply, EventStream):
+        return reply
+    await ending.end(200, reply.body)
+    return Response(reply.body, 200, reply.receipt.headers(), media_type=JSON)
 
 
 async def _reply(

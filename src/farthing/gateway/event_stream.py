@@ -17,6 +17,7 @@ from farthing.gateway.errors import ApiError, is_late, logged, refusal, shutting
 from farthing.gateway.idempotency import IdempotencyClaim
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.request_context import RequestContext
+from farthing.gateway.telemetry import Telemetry
 
 EVENTS = "text/event-stream"
 Pieces = Sequence[bytes | Receipt]
@@ -29,13 +30,16 @@ class RequestEnd:
 
     asked: RequestContext
     metrics: Metrics
-    claimed: IdempotencyClaim | None
+    telemetry: Telemetry | None = None
+    claimed: IdempotencyClaim | None = None
 
     async def end(self, status: int, body: bytes | None) -> None:
         """Count it; keep its reply for those who send it again, or free its key."""
         # A client's own words are no label: there would be as many as it likes.
         model, took_s = self.asked.model or "unknown", self.asked.deadline.took_s
         self.metrics.end(model, status, took_s)
+        if self.telemetry is not None:
+            self.telemetry.ended(self.asked, status)
         if self.claimed is not None:
             await self.claimed.end(status, body)
 

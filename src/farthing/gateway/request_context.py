@@ -1,6 +1,7 @@
 """One request from its first byte to the last of its reply: what all that is done for it shares."""
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,14 @@ class RequestContext:
     read: ChatRequest | None = None
     """What it asks, once that was read."""
     deadline: Deadline = field(default_factory=lambda: Deadline.within(0))
+    path: str = ""
+    """Where it was posted, after the API's version."""
+    parent: str | None = None
+    """The span that it is part of, as W3C's `traceparent` has it."""
+    began: float = field(default_factory=time.monotonic)
+    """In `time.monotonic`."""
+    reported: bool = False
+    """Whether OpenTelemetry has heard of its end."""
     tries: list[ChargeAttempt] = field(default_factory=list)
     """Every try that is made for it, in the order in which they began."""
 
@@ -45,6 +54,11 @@ class RequestContext:
         """What it asks."""
         assert self.read is not None, "read it first"  # noqa: S101
         return self.read
+
+    @property
+    def took_s(self) -> float:
+        """Seconds since its first byte."""
+        return time.monotonic() - self.began
 
     @property
     def model(self) -> str | None:
