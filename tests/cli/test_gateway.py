@@ -219,7 +219,7 @@ def test_export_says_why_nothing_fits(farthing: Farthing, refused: Refused) -> N
 
     asyncio.run(go())
     export = ("traffic", "export", "--database", "farthing.db", "--out", "t.jsonl")
-    said = "1 request outside the task of support: another temperature than in its section"
+    said = "1 request (100%) outside the task of support: another temperature than in its section"
     assert said in refused(*export, "--policy", "support")
     assert said in farthing(*export).err
     line = refused(*export, "--policy", "suport")

@@ -192,6 +192,9 @@ def test_a_history_is_outside_the_task(tmp_path: Path, bundle: Path) -> None:
     with Endpoint(letter) as stub, gateway(tmp_path, config(stub, bundle)) as running:
         reply = running.post({"model": "farthing/letters", "messages": messages})
         assert "history" in reply.json["farthing"]["says"]
+        assert reply.headers["X-Farthing-Outside"] == "history"
+        streamed = running.post({"model": "farthing/letters", "messages": messages, "stream": True})
+        assert streamed.headers["X-Farthing-Outside"] == "history"
         text = config(stub, bundle).replace(
             "[policies.letters]", "[policies.letters]\noutside = 'refuse'"
         )
@@ -262,6 +265,8 @@ def test_what_is_nearly_the_task_is_told_and_counted(
         assert f'farthing_outside_task_total{{policy="letters",reason="{reason}"}} 2.0' in metrics
     found = asyncio.run(summarise(str(tmp_path / "gateway.db")))
     assert found.outside == (OutsideTask("letters", reason, 2),)
+    taken = sum(line.requests for line in found.lines if line.policy == "letters")
+    assert found.share_outside(found.outside[0]) == 2 / (2 + taken)
 
 
 def test_trials_that_are_left_out_are_told(

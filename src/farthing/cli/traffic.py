@@ -242,8 +242,8 @@ def _outside(found: "TrafficSummary") -> Iterator[tuple[str, str]]:
     """Yield policies, and how many requests are outside their tasks and by what."""
     for one in found.outside:
         why = _OTHER.get(one.reason, one.reason)
-        number = counted(one.requests, "request")
-        yield one.policy, f"{number} outside the task of {one.policy}: {why}"
+        number, share = counted(one.requests, "request"), found.share_outside(one)
+        yield one.policy, f"{number} ({share:.0%}) outside the task of {one.policy}: {why}"
 
 
 def _notes(found: "TrafficSummary") -> Iterator[str]:

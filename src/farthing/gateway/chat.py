@@ -45,6 +45,8 @@ class Route:
     """Whose task it is."""
     why: str = ""
     """Why nothing is promised of it."""
+    outside: str | None = None
+    """By what it is outside a policy's task, where it is or nearly is one's."""
 
     def asked(self, request: ChatRequest) -> ChatRequest:
         """Return what the model is asked: of a task as the task says, else what was asked."""
@@ -121,7 +123,7 @@ class Chat:
             for policy, one in nearly[:1]:
                 self._outside(policy, one)
                 why += f"; nor is it the task of {PREFIX}{policy.name}, since {one}"
-            return Route(name, None, why)
+            return Route(name, None, why, nearly[0][1].reason if nearly else None)
         if not request.api.is_chat:
             said = f"'{name}' answers chats; name a model for {request.api.path}"
             raise ApiError(400, said, param="model")
@@ -133,12 +135,14 @@ class Chat:
         if policy.section.outside == "refuse":
             said = f"the policy '{policy.name}' does not take this request: {outside}"
             raise ApiError(400, said, code="outside_task")
-        return Route(self.strongest.name, None, f"the request is outside the task: {outside}")
+        why = f"the request is outside the task: {outside}"
+        return Route(self.strongest.name, None, why, outside.reason)
 
     async def whole(self, asked: RequestContext, waiting: DeferredSettlements | None) -> JsonReply:
         """Answer in one piece; settlements wait where they are given a place."""
         request = asked.request
         route = self.route(request, asked.key)
+        asked.outside = route.outside
         with self._paying(asked, route, waiting) as charges:
             decided = await self._decided(asked, route, charges)
             if isinstance(decided, PolicyReply):
@@ -160,6 +164,7 @@ class Chat:
         """
         request = asked.request
         route = self.route(request, asked.key)
+        asked.outside = route.outside
         with self._paying(asked, route, waiting) as charges:
             decided = await self._decided(asked, route, charges)
             if not isinstance(decided, PolicyReply):
@@ -309,6 +314,7 @@ class Chat:
             calls=attempts_json(charges.tries),
             says=f"Nothing is promised: {why}.",
             max_tokens=charges.tries[-1].max_tokens,
+            outside=asked.outside,
             stopped=why == STOPPED,
         )
 

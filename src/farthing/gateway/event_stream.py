@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from farthing.errors import FarthingError
 from farthing.gateway.apis.base import DONE
 from farthing.gateway.client_connection import GONE, go_on, unless_gone
-from farthing.gateway.completions import Receipt
+from farthing.gateway.completions import Receipt, headers_of
 from farthing.gateway.errors import ApiError, is_late, logged, refusal, shutting_down, too_late
 from farthing.gateway.idempotency import IdempotencyClaim
 from farthing.gateway.metrics import Metrics
@@ -61,8 +61,9 @@ class EventStream(Response):
         self.headers["X-Farthing-Trace"] = asked.trace
         if isinstance(first[0], Receipt):
             self.headers.update(first[0].headers())
-        elif asked.tries[-1].max_tokens is not None:
-            self.headers["X-Farthing-Max-Tokens"] = str(asked.tries[-1].max_tokens)
+        else:
+            known = {"max_tokens": asked.tries[-1].max_tokens, "outside": asked.outside}
+            self.headers.update(headers_of(known))
         self._asked, self._pieces, self._first = asked, pieces, first
         self._ending = ending
         self._kept: list[bytes] = []

@@ -40,6 +40,8 @@ class RequestContext:
     deadline: Deadline = field(default_factory=lambda: Deadline.within(0))
     path: str = ""
     """Where it was posted, after the API's version."""
+    outside: str | None = None
+    """By what it is outside a policy's task, where it is or nearly is one's."""
     parent: str | None = None
     """The span that it is part of, as W3C's `traceparent` has it."""
     began: float = field(default_factory=time.monotonic)

@@ -77,6 +77,12 @@ class TrafficSummary:
     compared: LedgerComparison | None
     """None: nothing says what the ledger was charged."""
 
+    def share_outside(self, one: OutsideTask) -> float:
+        """Return the share of some requests in all that a policy takes or nearly takes."""
+        within = sum(line.requests for line in self.lines if line.policy == one.policy)
+        without = sum(other.requests for other in self.outside if other.policy == one.policy)
+        return one.requests / (within + without)
+
 
 async def summarise(where: str) -> TrafficSummary:
     """Count what a database holds."""
