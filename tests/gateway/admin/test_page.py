@@ -34,8 +34,10 @@ def test_the_overview_says_what_was_saved(browser: Browser) -> None:
     share = f"{100 * saved / (saved + paid):.0f} %"
     assert f"In all {money(saved)} {share} of {money(saved + paid)}; {money(paid)} was paid" in said
     assert "700 requests; trials and audits in the background cost $0.0100 more" in said
-    assert "all everything together $15.00 of $20 a day" in said
-    assert "key:shop $15.00 of $20 a day" in said
+    assert "Everything together $15.00 of $20 a day" in said
+    assert "Trials in the background $0 of $1 a day" in said
+    assert "Key shop $15.00 of $20 a day" in said
+    assert "policy:shadow" not in said
     assert "97.3 % ✓ kept" in said
     assert "✕ broken" in said
     assert "1 open alarm" in said
@@ -53,7 +55,7 @@ def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) ->
 
     asyncio.run(claim())
     said = words(browser, "/admin")
-    assert "model:large: 1 call claimed $12,500.00 and 1,000,000,000 tokens beyond what" in said
+    assert "Model large: 1 call claimed $12,500.00 and 1,000,000,000 tokens beyond what" in said
 
 
 def test_alarms_are_closed_by_whom(browser: Browser) -> None:

@@ -11,7 +11,6 @@ from farthing.gateway.admin.charts import Span, bars, span
 from farthing.gateway.admin.figures import Totals, midnight, week
 from farthing.gateway.admin.state import Pages
 from farthing.gateway.admin.view import View
-from farthing.gateway.config_sections import AUDIT, SHADOW
 from farthing.gateway.monitoring.base import PromiseStatus
 from farthing.gateway.monitoring.promises import is_difference
 from farthing.gateway.spending_report import Account, all_limits, charged
@@ -20,12 +19,6 @@ from farthing.storage.ledger.base import AccountBalance, Limit
 DAYS = 14
 PACED = 0.02
 """The share of a window that has to be gone before its pace says anything."""
-NOTES = {
-    "all": "everything together",
-    f"policy:{SHADOW}": "trials in the background",
-    f"policy:{AUDIT}": "audits in the background",
-}
-"""What accounts are that nobody named."""
 Verdict = Literal["kept", "broken", "open", "changed", "no grades"]
 
 
@@ -89,7 +82,6 @@ async def overview(view: View) -> Response:
         days=days,
         chart=bars(days),
         budgets=await budgets(pages, now, keys=view.by.is_admin),
-        notes=NOTES,
         promises=[promise(one) for one in await pages.watch.kept()],
         alarms=await pages.watch.alarms(only_open=True),
         disputed=await disputed(pages),
