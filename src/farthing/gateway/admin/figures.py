@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from farthing.gateway.recording.traffic_sums import HOUR_US, REPLY, quantile
 from farthing.storage.database import Database, microseconds, moment
 
 EVER = moment(0)
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 HOURS = 24
 _TOTALS = """
 SELECT CAST(coalesce(sum(requests), 0) AS BIGINT), CAST(coalesce(sum(cost_nano), 0) AS BIGINT),
@@ -25,6 +26,10 @@ _KINDS = """
 SELECT policy, model, promise, CAST(sum(requests) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
 FROM traffic_hours WHERE hour >= $1 GROUP BY policy, model, promise
 HAVING sum(requests) > 0 ORDER BY policy, model, promise"""
+_FAILURES = """
+SELECT model, status, code, CAST(sum(number) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
+FROM traffic_hours_failures WHERE hour >= $1 AND hour < $2 GROUP BY model, status, code
+ORDER BY status, code, model"""
 _CALLS = """
 SELECT policy, model, CAST(sum(calls - failed) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
 FROM traffic_hours_calls WHERE hour >= $1 GROUP BY policy, model
@@ -97,6 +102,24 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Failures:
+    """Requests that were refused or failed alike."""
+
+    model: str
+    """What was asked for; empty: no model that there is, or it was not read so far."""
+    status: int
+    code: str
+    number: int
+    cost_nano: int
+    """What they cost all the same, or can have cost."""
+
+    @property
+    def are_refused(self) -> bool:
+        """Whether the request was at fault, or a limit; else the gateway or a model failed."""
+        return self.status < 500
+
+
+@dataclass(frozen=True)
 class Asked:
     """What a model's calls came to under a policy, those in the background among them."""
 
@@ -147,6 +170,11 @@ class Figures:
     async def kinds(self, since: datetime = EVER) -> list[Kind]:
         """Return which kinds of requests there were."""
         return [Kind(*row) for row in await self.database.read(_KINDS, _hour(since))]
+
+    async def failures(self, since: datetime = EVER, until: datetime = NEVER) -> list[Failures]:
+        """Return which requests were refused or failed in the hours of a time."""
+        rows = await self.database.read(_FAILURES, _hour(since), _hour(until))
+        return [Failures(*row) for row in rows]
 
     async def asked(self, since: datetime = EVER) -> list[Asked]:
         """Return which models were asked, by policy."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from farthing.gateway.admin.failure_words import why
 from farthing.gateway.config_sections import ALL, AUDIT, SHADOW
 from farthing.gateway.monitoring.promises import is_difference
 from farthing.money import significant, usd_from_nano
@@ -45,6 +46,7 @@ def environment() -> Environment:
         "written": written,
         "account": account,
         "each": each,
+        "why": why,
         "kind": lambda promise: promise.__struct_config__.tag,
     }
     found.tests["group_of"] = lambda one, whole: one.is_group_of(whole)
