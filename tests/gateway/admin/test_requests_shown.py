@@ -188,7 +188,7 @@ def test_a_request_that_was_not_answered_is_in_the_list_and_told_step_by_step(
     assert "No model was asked." in said
     said = words(browser, "/admin/requests/%3Ci%3E%26%3F")
     assert "Failed: the model's provider could not be reached" in said
-    assert "2 large $0.002 1.25 s Failed: connection" in said
+    assert "2 large $0.00200 1.25 s Failed: connection" in said
     assert "Key 00aa00aa" in said
     said = words(reader, f"/admin/requests/{refused.id}")
     assert "key:shop" not in said
