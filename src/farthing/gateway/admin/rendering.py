@@ -42,6 +42,7 @@ def environment() -> Environment:
         "promised": promised,
         "seconds": seconds,
         "moment": moment,
+        "slot": lambda at, hours: f"{at:%Y-%m-%d %H:%M}" if hours == 1 else f"{at:%Y-%m-%d}",
         "amount": lambda number, unit: said(unit, number),
         "written": written,
         "account": account,

@@ -243,7 +243,8 @@ async def _answered(
         if of.text is not None:
             raise InputError("look for a text or for what audits came to, not for both")
         stream = request_stream(of)
-        also = stream.also | {f"{column} = {{}}": value for column, value in stream.index.items()}
+        index = {f"{column} = {{}}": value for column, value in stream.index.items()}
+        also = {**stream.also, **index}
         return await audited_lines(database, of.audits, also, after), None
     if of.key is None and of.text is None:
         of_kind = of.policy or of.model or of.promise
