@@ -58,6 +58,7 @@ def refused(at: int) -> FailedRequest:
 
 ANSWERED = [answered(at) for at in range(600)]
 REFUSED = [refused(at) for at in range(300)]
+EVERY: list[RequestRecord | FailedRequest] = [*ANSWERED, *REFUSED]
 FILTERS: list[dict[str, Any]] = [
     {},
     {"status": "answered"},
@@ -150,7 +151,7 @@ def test_pages_are_all_that_fits_each_once_the_newest_first(
                     break
                 assert page.older < place
                 place = PageCursor.read(str(page.older))
-            every = [one for one in (*ANSWERED, *REFUSED) if fits(one, of)]
+            every = [one for one in EVERY if fits(one, of)]
             every.sort(key=lambda one: (one.at, one.id), reverse=True)
             assert found == [one.id for one in every], asked
 

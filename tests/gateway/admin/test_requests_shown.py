@@ -244,7 +244,7 @@ def test_a_request_is_found_by_its_id_key_text_and_time(tmp_path: Path) -> None:
 
 def test_a_page_says_how_far_it_looked(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farthing.gateway.admin.request_search.LOOKED", 100)
-    path = "/admin/requests?text=nowhere"
+    path, text = "/admin/requests?text=nowhere", ""
     for at in range(8):
         text = browser.get(path).text
         further = re.search(r'href="([^"]*)" rel="next">Look further back', text)

@@ -5,6 +5,7 @@ text, is looked for among the next `LOOKED` requests alone: then a page says how
 and the next one goes on there. So a page costs the same at ten thousand requests and at a million.
 """
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -255,7 +256,7 @@ async def _answered(
         return await read_lines(database, rows), floor
     found, read = list[Row](), 0
     while rows and len(found) <= PAGE:
-        found += [row[:-1] for row in rows if _contains(row, of.text)]
+        found += await asyncio.to_thread(_containing, rows, of.text)
         read += len(rows)
         after = PageCursor(rows[-1][1], rows[-1][0])
         if len(rows) <= PAGE:
@@ -283,14 +284,18 @@ def _pattern(text: str) -> str:
     return f"%{escaped(text)}%"
 
 
-def _contains(row: Row, text: str) -> bool:
-    """Return whether a text is in what was asked or answered, of a row of `LINE` and messages."""
+def _containing(rows: Sequence[Row], text: str) -> list[Row]:
+    """Return those of `LINE` and messages, less these, in which somebody says a text."""
+    return [row[:-1] for row in rows if any(text.lower() in one.lower() for one in _texts(row))]
+
+
+def _texts(row: Row) -> Iterator[str]:
+    """Yield what was asked and answered in a row of `LINE` and messages."""
     *_, trace, messages = row
     said = msgspec.json.decode(trace, type=_Texts)
-    texts = [said.question, *(text for call in said.calls for text in (call.answer, call.text))]
-    if messages is not None:
-        texts += _strings(msgspec.json.decode(messages))
-    return any(text.lower() in one.lower() for one in texts if one is not None)
+    yield from (one for call in said.calls for one in (call.answer, call.text) if one)
+    yield said.question or ""
+    yield from _strings(None if messages is None else msgspec.json.decode(messages))
 
 
 def _strings(value: Any) -> Iterator[str]:
