@@ -34,7 +34,12 @@ def answered(at: int) -> RequestRecord:
         at=NOW + timedelta(seconds=at // 2),
         question='Say "Ångström"\n5%' if at % 31 == 0 else f"question {at}",
         policy=(None, "letters", "support")[at % 3],
-        calls=[call("small" if at % 7 else "large", text="A rare Word" if at % 43 == 0 else "4")],
+        calls=[
+            call(
+                "small" if at % 7 else "large",
+                text="A rare Word of my role" if at % 43 == 0 else "4",
+            )
+        ],
     )
     return replace(one, key=("web", "app")[at % 11 == 0], promise=("none", "agreement")[at % 2])
 

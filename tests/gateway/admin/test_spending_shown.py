@@ -26,7 +26,7 @@ def test_days_are_added_up_by_account(where: str, tmp_path: Path) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(serve_section(database=where) + models("http://127.0.0.1:9/v1"))
     config = read_config(file, record=False)
-    windows = ["2026-11-19", "2026-11-20", "2026-11-21T05", "2026-11-21", "2026-11-22", "2026-11"]
+    windows = ["2026-11-19", "2026-11-20", "2026-11-20T05", "2026-11-21", "2026-11-22", "2026-11"]
     days = Days("", FIRST, FIRST + timedelta(days=2))
 
     async def go() -> None:
