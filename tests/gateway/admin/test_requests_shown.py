@@ -231,10 +231,14 @@ def test_a_request_is_found_by_its_id_key_text_and_time(tmp_path: Path) -> None:
             assert live not in browser.get(f"/admin/requests?{still}").text
         for wrong, said in (
             ("since=yesterday", "&#39;yesterday&#39; is no time; write it as"),
+            ("until=0001-01-01T00:00%2B14:00", "is no time; write it as"),
+            (f"text={'x' * 1_001}", "what &#39;text&#39; looks for is longer than 1,000"),
             ("text=x&audits=kept", "look for a text or for what audits came to"),
         ):
             reply = browser.get(f"/admin/requests?{wrong}")
             assert (reply.status, said in reply.text) == (422, True), reply.text
+        for nothing in ("text=%00", "text=%25", "status=9999", "key=%00&policy=%00", "text=%22%5C"):
+            assert ids(nothing) == [], nothing
         for hidden in ("text=2", f"key={key}"):
             reply = less.get(f"/admin/requests?{hidden}")
             assert reply.status == 403

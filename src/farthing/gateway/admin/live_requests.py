@@ -21,10 +21,12 @@ from farthing.gateway.monitoring.audits import find_audit
 from farthing.gateway.recording.failures import FailureFilter
 from farthing.gateway.recording.failures import find as find_failures
 from farthing.gateway.recording.record import FALLBACK, STOPPED, RequestRecord
-from farthing.gateway.recording.traffic_rows import cost_of
+from farthing.gateway.recording.traffic_rows import cost_of, plain
 
 KIND = ("policy", "model", "promise")
 FIELDS = (*KIND, "audits", "key", "status", "since", "until", "text")
+LONGEST = 1_000
+"""Characters of what is looked for."""
 _ENDED = {
     "budget": "The money that it could spend allowed no other call.",
     "failure": "No other call could be made: a model's key does not work.",
@@ -214,7 +216,10 @@ async def _listed(view: View, kinds: Sequence[Kind], failures: Sequence[Failures
 
 def _chosen(view: View) -> dict[str, str]:
     query = view.http.query_params
-    return {name: query[name].strip() for name in FIELDS if query.get(name, "").strip()}
+    written = {name: plain(query.get(name, "").strip()) for name in FIELDS}
+    if wrong := next((name for name, one in written.items() if len(one or "") > LONGEST), None):
+        raise InputError(f"what '{wrong}' looks for is longer than {LONGEST:,} characters")
+    return {name: one for name, one in written.items() if one}
 
 
 def _filter(view: View, chosen: Mapping[str, str]) -> RequestFilter:
@@ -238,6 +243,6 @@ def _time(written: str) -> datetime:
     """
     try:
         found = datetime.fromisoformat(written)
-    except ValueError:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise InputError(f"'{written[:20]}' is no time; write it as 2026-11-22T14:05") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
