@@ -65,10 +65,14 @@ share = 0.0
 """
 PATHS = (
     *("", "/requests", "/requests?policy=letters&promise=none", "/requests/rows", "/frontier"),
-    *("/certificates", "/alarms", "/policies", "/keys", "?range=30-days", "/requests?status=503"),
-    *("/requests?key=rare0000", "/requests?key=00000001&policy=letters", "/requests?text=nowhere"),
-    *("/requests?text=content", "/requests?text=parcel&status=answered"),
+    *("/certificates", "/alarms", "/policies", "/keys", "/requests?status=503"),
+    *("/requests?key=rare0000", "/requests?key=00000001&policy=letters"),
 )
+SELDOM = (
+    *("?range=30-days", "/requests?text=nowhere", "/requests?text=content"),
+    "/requests?text=parcel&status=answered",
+)
+"""Asked for by themselves alone."""
 FAILED = ((402, "budget_exceeded"), (429, "rate_limit_exceeded"), (502, "upstream_connection"))
 
 
@@ -213,7 +217,7 @@ async def measured(url: str, keys: tuple[str, str], rounds: int, seconds: float)
         older = re.findall(r'id="r-(\w+)"', text)[-1]
         paths = [*PATHS, f"/requests/{older}"]
         found: dict[str, Any] = {"pages": await one_by_one(pages, url, paths)}
-        found["deep"] = await one_by_one(pages, url, [far_back()])
+        found["deep"] = await one_by_one(pages, url, [*SELDOM, far_back()])
         loads: dict[str, list[list[float]]] = {}
         kinds = ["chat", "pages", "both"]
         for number in range(rounds):
