@@ -12,6 +12,7 @@ _WHY = {
     "internal_error": "an error of the gateway; its log says more",
     "invalid_request_error": "the request could not be understood",
     "model_not_found": "no such model",
+    "outside_task": "outside the task of the policy that was asked",
     "rate_limit_exceeded": "too many in a minute",
     "request_budget_exceeded": "dearer than its own budget",
     "request_timeout": "the request came too slowly",
