@@ -3,10 +3,11 @@
     .venv/bin/python benchmarks/gateway_page.py [--requests 1000000] [--rounds 15] [--seconds 5]
         [--database postgresql://user@host/name]
 
-Rows are made by hand in the gateway's database, then `farthing serve` runs on it in one process
-before a stub provider that takes 20 ms. First each page is asked for by itself. Then, round after
-round, in an order that turns: chat alone, pages alone, both at once, at fixed rates, so that what
-is slow does not slow the asking. Figures go to `benchmarks/results/gateway_page.json`.
+Rows are made by hand in the gateway's database, a fifth as many of failures beside them, then
+`farthing serve` runs on it in one process before a stub provider that takes 20 ms. First each page
+is asked for by itself. Then, round after round, in an order that turns: chat alone, pages alone,
+both at once, at fixed rates, so that what is slow does not slow the asking. Figures go to
+`benchmarks/results/gateway_page.json`.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import msgspec
 import numpy as np
 import uvloop
 
-from farthing.gateway.recording import traffic_rows
+from farthing.gateway.recording import failures, traffic_rows
 from farthing.gateway.recording.traffic_sums import HOUR_US, bucket_of
 from farthing.storage.database import Step, microseconds, open_database
 from farthing.storage.keys import open_keys
@@ -64,8 +65,15 @@ share = 0.0
 """
 PATHS = (
     *("", "/requests", "/requests?policy=letters&promise=none", "/requests/rows", "/frontier"),
-    *("/certificates", "/alarms", "/policies", "/keys"),
+    *("/certificates", "/alarms", "/policies", "/keys", "/requests?status=503"),
+    *("/requests?key=rare0000", "/requests?key=00000001&policy=letters"),
 )
+SELDOM = (
+    *("?range=30-days", "/requests?text=nowhere", "/requests?text=content"),
+    "/requests?text=parcel&status=answered",
+)
+"""Asked for by themselves alone."""
+FAILED = ((402, "budget_exceeded"), (429, "rate_limit_exceeded"), (502, "upstream_connection"))
 
 
 def main() -> None:
@@ -101,6 +109,9 @@ async def made(where: str, number: int) -> tuple[str, str]:
         for one in rows:
             place = (one[1] // HOUR_US, one[4], "reply", one[5], bucket_of(one[11]))
             latency[place] = latency.get(place, 0) + 1
+    for first in range(0, number // 5, AT_ONCE):
+        some = range(first, min(number // 5, first + AT_ONCE))
+        await database.write(Step(failures.INSERT, [failure(at, number // 5, now) for at in some]))
     insert = "INSERT INTO traffic_hours_latency VALUES ($1, $2, $3, $4, $5, $6)"
     sums = f"""
         INSERT INTO traffic_hours SELECT at_us / {HOUR_US}, policy, model, promise, count(*),
@@ -110,8 +121,12 @@ async def made(where: str, number: int) -> tuple[str, str]:
         INSERT INTO traffic_hours_calls SELECT at_us / {HOUR_US}, policy, answered_by, 0, count(*),
             0, sum(cost_nano)
         FROM traffic_requests GROUP BY 1, 2, 3"""
+    failed = f"""
+        INSERT INTO traffic_hours_failures SELECT at_us / {HOUR_US}, model, status, code, count(*),
+            sum(cost_nano)
+        FROM traffic_failures GROUP BY 1, 2, 3, 4"""
     rows = [(*place, count) for place, count in latency.items()]
-    await database.write(Step(sums), Step(calls), Step(insert, rows))
+    await database.write(Step(sums), Step(calls), Step(failed), Step(insert, rows))
     await database.aclose()
     keys = await open_keys(where)
     secrets = [
@@ -136,10 +151,23 @@ def row(at: int, number: int, now: int, generator: np.random.Generator) -> traff
     promise = "agreement" if role == "small" or policy == "letters" else "none"
     messages = json.dumps([{"role": "user", "content": question}])
     return (
-        *(name, moment, None, name, policy, f"farthing/{policy}", messages),
+        *(name, moment, key_of(at), name, policy, f"farthing/{policy}", messages),
         *(msgspec.json.encode(trace).decode(), promise, cost, 2_500_000 - cost, seconds, None),
         *(None, "default", role, None, None, 0, None),
     )
+
+
+def failure(at: int, number: int, now: int) -> traffic_rows.Row:
+    """Return a row of a request that was not answered; four of all of them with status 503."""
+    back = int((number - at) / number * timedelta(days=DAYS) / timedelta(microseconds=1))
+    status, code = FAILED[at % len(FAILED)] if at % (number // 4) else (503, "shutting_down")
+    said = "key:app may spend $20 a day; nothing is left"
+    return (f"f{at:031x}", now - back, key_of(at), "large", status, code, said, "[]", 0, 0.01)
+
+
+def key_of(at: int) -> str:
+    """Return the key of a request; one in a thousand is of the same seldom one."""
+    return f"{at % 37:08x}" if at % 1_000 else "rare0000"
 
 
 @contextmanager
@@ -189,7 +217,7 @@ async def measured(url: str, keys: tuple[str, str], rounds: int, seconds: float)
         older = re.findall(r'id="r-(\w+)"', text)[-1]
         paths = [*PATHS, f"/requests/{older}"]
         found: dict[str, Any] = {"pages": await one_by_one(pages, url, paths)}
-        found["deep"] = await one_by_one(pages, url, [far_back()])
+        found["deep"] = await one_by_one(pages, url, [*SELDOM, far_back()])
         loads: dict[str, list[list[float]]] = {}
         kinds = ["chat", "pages", "both"]
         for number in range(rounds):
@@ -251,7 +279,8 @@ async def at_rate(
 
 async def first_byte(session: aiohttp.ClientSession, method: str, url: str) -> float:
     """Return the seconds to the first byte of a reply's body."""
-    body = {"model": "large", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
+    said = [{"role": "user", "content": "Where is my parcel?"}]
+    body = {"model": "large", "max_tokens": 20, "messages": said}
     began = time.perf_counter()
     asked = session.get(url) if method == "get" else session.post(url, json=body)
     async with asked as reply:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from made_traffic import NOW, call, passed
 
+from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic import Traffic, open_traffic
 from farthing.gateway.recording.traffic_rows import cost_of
@@ -147,3 +148,35 @@ def test_a_quantile_of_buckets_is_near_that_of_the_latencies(share: float) -> No
     assert found is not None
     assert 1 / RATIO**0.5 <= found / exact <= RATIO**0.5
     assert quantile({}, share) is None
+
+
+def test_failures_by_the_hour_are_their_rows_each_once(where: str) -> None:
+    hour = NOW.replace(minute=0, second=0)
+    one = FailedRequest("a", hour, None, "large", 402, "budget_exceeded", "said", (), 5, 0.1)
+    others = [
+        replace(one, id="b", at=hour + timedelta(minutes=59)),
+        replace(one, id="c", status=502, code="upstream_timeout", cost_nano=70),
+        replace(one, id="d", model=None, at=hour + timedelta(hours=1)),
+    ]
+
+    async def play() -> list[Any]:
+        for batch in ([one, one, *others], [one]):
+            traffic = await open_traffic(where, None, keep_prompts=True)
+            for failed in batch:
+                traffic.failed(failed)
+            await traffic.aclose()
+        traffic = await open_traffic(where, None, keep_prompts=True)
+        assert await traffic.delete_before(NOW + timedelta(days=1)) == 0
+        await traffic.aclose()
+        database = await open_database(where)
+        assert await database.read("SELECT * FROM traffic_failures") == []
+        found = await database.read("SELECT * FROM traffic_hours_failures ORDER BY hour, status")
+        await database.aclose()
+        return [tuple(row) for row in found]
+
+    at = microseconds(hour) // HOUR_US
+    assert asyncio.run(play()) == [
+        (at, "large", 402, "budget_exceeded", 2, 10),
+        (at, "large", 502, "upstream_timeout", 1, 70),
+        (at + 1, "", 402, "budget_exceeded", 1, 5),
+    ]

@@ -14,14 +14,16 @@ from farthing.cli.main import _run as farthing
 from farthing.money import nano_from_usd
 from farthing.storage.ledger.base import Amount
 
+VERSIONS = pytest.mark.parametrize("version", ["unversioned", "0001"])
 RECORD = "[record]\nshare = 0.0\ndays = 36_500\n"
 LEFT, DIED, ASKED = 1_000, 2_000, 4_000
 """Nano-dollars set aside: by who lives, by who died before its call, and amid it."""
 
 
 @pytest.mark.slow
-def test_a_gateway_runs_on_what_one_of_before_left(bare: str, tmp_path: Path) -> None:
-    opens = {"Authorization": f"Bearer {written(bare)}"}
+@VERSIONS
+def test_a_gateway_runs_on_what_one_of_before_left(bare: str, version: str, tmp_path: Path) -> None:
+    opens = {"Authorization": f"Bearer {written(bare, version)}"}
     with Endpoint() as stub:
         text = serve_section(database=bare, keys=True, workers=2) + models(stub.url) + RECORD
         with serving(tmp_path, text, "--record") as running:
@@ -44,14 +46,15 @@ def test_a_gateway_runs_on_what_one_of_before_left(bare: str, tmp_path: Path) ->
     assert all(len(one.trace.calls) == 2 for one in requests[:4])
 
 
+@VERSIONS
 def test_figures_are_as_before(
-    bare: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bare: str, version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(*arguments: str) -> Any:
         assert farthing([*arguments, "--database", bare, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    written(bare)
+    written(bare, version)
     assert farthing(["gateway", "migrate", "--database", bare]) == 0
     capsys.readouterr()
     keys = {one["name"]: one for one in said("keys", "list")}
@@ -74,11 +77,11 @@ def test_a_newer_database_is_refused_in_a_line(
     command: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    execute(where, "UPDATE farthing_version SET version_num = '0002'")
+    execute(where, "UPDATE farthing_version SET version_num = '9999'")
     before = facts(where)
     file = tmp_path / "serve.toml"
     file.write_text(serve_section(database=where) + models("http://127.0.0.1:9/v1"))
     assert farthing([*command.split(), str(file)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "was written by a newer Farthing (its tables are of version 0002;" in line
+    assert "was written by a newer Farthing (its tables are of version 9999;" in line
     assert facts(where) == before

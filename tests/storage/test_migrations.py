@@ -4,7 +4,6 @@ import asyncio
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
@@ -28,10 +27,21 @@ OLDER = "UPDATE farthing_version SET version_num = '0000'"
 NEWER = "UPDATE farthing_version SET version_num = '9999'"
 
 
+UNVERSIONED = "unversioned"
+NEW = {"farthing_version", "traffic_hours_failures"}
+"""Tables that no gateway from before migrations had."""
+
+
+@pytest.fixture(params=[UNVERSIONED, "0001"])
+def version(request: pytest.FixtureRequest) -> str:
+    """Return the version of a database that an older gateway wrote."""
+    return str(request.param)
+
+
 @pytest.fixture
-def old(bare: str) -> str:
-    """Return where a database is that a gateway from before migrations wrote."""
-    written(bare)
+def old(bare: str, version: str) -> str:
+    """Return where a database is that a gateway of that version wrote."""
+    written(bare, version)
     return bare
 
 
@@ -49,13 +59,26 @@ def test_the_version_is_that_of_the_newest_migration() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [VERSION]
 
 
-def test_what_was_written_by_hand_is_adopted_as_it_is(old: str) -> None:
-    before = facts(old), rows(old)
-    assert asyncio.run(migrate(old)) is None
-    made = facts(old)
-    del made["farthing_version"]
-    assert (made, rows(old)) == before
+def test_what_an_older_gateway_wrote_stays_as_it_is(old: str, version: str) -> None:
+    before, held = facts(old), rows(old)
+    assert asyncio.run(migrate(old)) == (None if version == UNVERSIONED else version)
+    after = facts(old)
+    assert after.keys() - before.keys() <= NEW
+    for name, (columns, indexes, *rest) in ((n, before[n]) for n in before if n != "functions"):
+        now_columns, now_indexes, *now_rest = after[name]
+        assert (now_columns, now_rest) == (columns, rest)
+        assert all(index in now_indexes for index in indexes)
+    assert after.get("functions") == before.get("functions")
+    assert {name: some for name, some in rows(old).items() if name not in NEW} == held
     assert asyncio.run(migrate(old)) == VERSION
+
+
+def test_what_failed_before_is_summed(old: str) -> None:
+    asyncio.run(migrate(old))
+    (failed,) = rows(old)["traffic_failures"]
+    ((hour, *of, number, cost),) = rows(old)["traffic_hours_failures"]
+    assert hour == failed[1] // 3_600_000_000
+    assert (*of, number, cost) == ("", 404, "model_not_found", 1, 0)
 
 
 def test_a_new_database_is_as_an_upgraded_one(old: str) -> None:
@@ -93,19 +116,30 @@ async def _created(where: str) -> None:
 
 
 @pytest.mark.parametrize("table", ["traffic_requests", "audits", "gateway_keys"])
-def test_what_lacks_of_a_database_that_recorded_nothing_is_made(old: str, table: str) -> None:
-    whole = facts(old)
-    execute(old, f"DROP TABLE {table}; DROP INDEX feedback_by_time")
-    asyncio.run(migrate(old))
-    made = facts(old)
-    del made["farthing_version"]
-    assert made == whole
+def test_what_lacks_of_a_database_that_recorded_nothing_is_made(bare: str, table: str) -> None:
+    written(bare)
+    asyncio.run(migrate(bare))
+    whole = facts(bare)
+    emptied(bare)
+    written(bare)
+    execute(bare, f"DROP TABLE {table}; DROP INDEX feedback_by_time")
+    asyncio.run(migrate(bare))
+    assert facts(bare) == whole
 
 
-def test_a_table_that_no_version_had_is_refused_and_nothing_is_changed(old: str) -> None:
-    execute(old, "DROP TABLE alarms; ALTER TABLE sessions RENAME COLUMN used_us TO seen_us")
+@pytest.mark.parametrize(
+    ("version", "change", "said"),
+    [
+        (UNVERSIONED, "ALTER TABLE sessions RENAME COLUMN used_us TO seen_us", "sessions lacks us"),
+        ("0001", "DROP TABLE sessions", "sessions lacks digest, key_id, made_us, used_us"),
+    ],
+)
+def test_a_table_that_no_version_had_is_refused_and_nothing_is_changed(
+    old: str, change: str, said: str
+) -> None:
+    execute(old, change)
     before = facts(old), rows(old)
-    with pytest.raises(StoreError, match=r"table sessions lacks used_us, .*; name another"):
+    with pytest.raises(StoreError, match=rf"table {said}.*; name another"):
         asyncio.run(migrate(old))
     assert (facts(old), rows(old)) == before
 
@@ -114,7 +148,7 @@ def test_a_newer_database_is_refused_by_all_and_left_alone(where: str) -> None:
     execute(where, NEWER)
     before = facts(where)
     for opening in (migrate, open_database):
-        with pytest.raises(StoreError, match=r"by a newer Farthing .* 9999; this one knows 0001"):
+        with pytest.raises(StoreError, match=r"by a newer Farthing .* 9999; this one knows 0002"):
             asyncio.run(opening(where))
     assert facts(where) == before
 
@@ -180,7 +214,7 @@ print(asyncio.run(migrate({bare!r})))
     assert asyncio.run(migrate(bare)) == VERSION
 
 
-def test_a_gateway_from_before_that_writes_on_is_not_waited_for(schema: str) -> None:
+def test_a_gateway_from_before_that_writes_is_waited_for_and_writes_on(schema: str) -> None:
     written(schema)
 
     async def upgraded() -> None:
@@ -189,12 +223,16 @@ def test_a_gateway_from_before_that_writes_on_is_not_waited_for(schema: str) -> 
         await writing.start()
         for table in ("feedback", "audits", "traffic_requests", "ledger_windows"):
             await connection.execute(f"DELETE FROM {table}")
-        with suppress(TimeoutError):
-            await asyncio.wait_for(migrate(schema), 10)
-        await writing.rollback()
+        upgrading = asyncio.ensure_future(migrate(schema))
+        await asyncio.sleep(0.5)
+        assert not upgrading.done()
+        await writing.commit()
+        assert await upgrading is None
+        await connection.execute("UPDATE audits SET tries = 1")
         await connection.close()
 
     asyncio.run(upgraded())
+    assert rows(schema)["traffic_requests"] == []
     assert asyncio.run(migrate(schema)) == VERSION
 
 

@@ -23,7 +23,7 @@ Row = tuple[Any, ...]
 """Text, whole numbers, floats and None."""
 SCHEMES = ("postgresql://", "postgres://")
 """How the address of a PostgreSQL database begins."""
-VERSION = "0001"
+VERSION = "0002"
 """Of the tables: the newest in `migrations/versions`; versions sort as texts."""
 VERSION_TABLE = "farthing_version"
 """Where Alembic notes it; others in the same database may have a table of the usual name."""

@@ -95,6 +95,7 @@ Table(
     _needed("audited", BigInteger),
     Column("decided", Text),
     _index("traffic_by_time", "at_us", "id"),
+    _index("traffic_by_key", "key_id", "at_us", "id"),
     _index("traffic_by_talk", "conversation", "at_us"),
     _index("traffic_by_kind", "policy", "model", "promise", "at_us", "id"),
     _index(
@@ -125,9 +126,12 @@ Table(
     _needed("cost_nano", BigInteger),
     _needed("latency_s", DOUBLE_PRECISION),
     _index("traffic_failures_by_time", "at_us", "id"),
+    _index("traffic_failures_by_key", "key_id", "at_us", "id"),
+    _index("traffic_failures_by_status", "status", "at_us", "id"),
 )
 
-# `hour` counts from 1970, in UTC; a `policy` of '' is nobody's. `compared` are the requests of
+# `hour` counts from 1970, in UTC; a `policy` of '' is nobody's, a `model` of '' none that there is.
+# `compared` are the requests of
 # which it is known what the strongest model would have cost, `compared_nano` what they did cost.
 Table(
     "traffic_hours",
@@ -163,6 +167,16 @@ Table(
     _key("model", Text),
     _one("bucket", Integer),
     _needed("number", BigInteger),
+)
+Table(
+    "traffic_hours_failures",
+    METADATA,
+    _one("hour", BigInteger),
+    _key("model", Text),
+    _one("status", BigInteger),
+    _key("code", Text),
+    _needed("number", BigInteger),
+    _needed("cost_nano", BigInteger),
 )
 Table("traffic_turn", METADATA, _one("one", Integer))
 

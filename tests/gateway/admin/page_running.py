@@ -21,6 +21,7 @@ from policy_running import POLICY
 from scripted_watch import ScriptedWatch
 
 from farthing.gateway.monitoring.base import Alarm, Deployed, PromiseStatus
+from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic import open_traffic
 from farthing.gateway.recording.traffic_rows import cost_of
@@ -112,6 +113,42 @@ def put(where: str, *requests: RequestRecord, later: tuple[Call, ...] = ()) -> N
         await traffic.aclose()
 
     ended(go())
+
+
+def fail(where: str, *requests: FailedRequest) -> None:
+    """Record requests that were not answered."""
+
+    async def go() -> None:
+        await migrate(where)
+        traffic = await open_traffic(where, None, keep_prompts=True)
+        for one in requests:
+            traffic.failed(one)
+        await traffic.aclose()
+
+    ended(go())
+
+
+def failures(number: int, now: datetime, days: float = 14.0) -> list[FailedRequest]:
+    """Return made requests of two weeks that were refused, or failed in their turn."""
+    causes = [
+        (402, "budget_exceeded", "key:shop may spend $20 a day; nothing is left"),
+        (429, "rate_limit_exceeded", "100 calls a minute were made"),
+        (502, "upstream_connection", "no model answered: large (its provider failed)"),
+        (504, "deadline_exceeded", "there was no answer within the deadline of 30 s"),
+    ]
+    found = []
+    for at in range(number):
+        status, code, said = causes[at % 4]
+        one = {"model": "large", "cost_usd": 0.002, "latency_s": 1.25, "error": "connection"}
+        tries = (one, one) if status == 502 else ()
+        moment = now - timedelta(days=days * (1 - (at + 1) / number), seconds=30)
+        found.append(
+            FailedRequest(
+                f"f{at:031x}", moment, None, "large", status, code, said, tries,
+                4_000_000 * bool(tries), 0.02,
+            )
+        )  # fmt: skip
+    return found
 
 
 def traffic(number: int, now: datetime, days: float = 14.0) -> list[RequestRecord]:

@@ -1,89 +1,22 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
 import re
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+from chromium_running import MARKS, PAGES, Watched, login
 from gateway_running import Running
-from made_traffic import call, passed
-from page_running import config, made_key, now, page, put, spend, traffic, watched
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from made_traffic import passed
+from page_running import config, made_key, now, page, put, traffic
+from playwright.sync_api import Browser, Page, expect
 
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome")
-     if (found := shutil.which(name))), None,
-)  # fmt: skip
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--no-first-run"),
-]
-PAGES = ["", "/requests", "/frontier", "/certificates", "/alarms", "/policies", "/keys"]
 LIVE_MS = 8_000
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; apt-get install chromium"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
-
-@dataclass
-class Watched:
-    """A window whose errors and requests are noted."""
-
-    page: Page
-    url: str
-    errors: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
-
-    def note(self) -> None:
-        """Begin to note."""
-        page = self.page
-        page.on("console", lambda said: self._said(said.type, said.text))
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("request", self._asked)
-
-    def go(self, path: str) -> None:
-        """Open a page."""
-        self.page.goto(f"{self.url}/admin{path}")
-
-    def _said(self, kind: str, text: str) -> None:
-        if kind in {"error", "warning"}:
-            self.errors.append(text)
-
-    def _asked(self, request: Request) -> None:
-        if urlsplit(request.url).netloc != urlsplit(self.url).netloc:
-            self.elsewhere.append(request.url)
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("page")
-    where = str(folder / "gateway.db")
-    put(where, *traffic(400, now()), later=(call("tiny"),))
-    spend(where, 15.0, "key:shop")
-    made_key(where, "shop", "call", usd=20.0)
-    with page(folder, config().replace('bundle = "bundle"', ""), watched(now())) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def owner(running: Running) -> str:
-    return made_key(str(running.folder / "gateway.db"), "owner", "admin")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+pytestmark = MARKS
 
 
 @pytest.fixture
@@ -99,17 +32,10 @@ def window(chromium: Browser, running: Running, owner: str) -> Iterator[Watched]
     context.close()
 
 
-def login(window: Watched, key: str) -> None:
-    window.go("/login")
-    window.page.get_by_label("Key").fill(key)
-    window.page.get_by_role("button", name="Log in").click()
-    expect(window.page.get_by_role("heading", name="Overview")).to_be_visible()
-
-
 def test_who_is_logged_in_sees_every_page_and_logs_out(window: Watched) -> None:
     for path in PAGES:
         window.go(path)
-        current = window.page.locator("nav [aria-current=page]")
+        current = window.page.locator("nav[aria-label=Pages] [aria-current=page]")
         expect(current).to_have_count(1)
         expect(window.page.get_by_role("heading", level=1)).to_have_text(current.inner_text())
     window.page.get_by_role("button", name="Log out").click()
@@ -184,6 +110,32 @@ def test_a_key_is_made_and_revoked_by_the_keyboard_alone(window: Watched) -> Non
     page.keyboard.press("Enter")
     expect(page.get_by_role("listitem").filter(has_text="by-hand")).to_contain_text("revoked")
     reach(page, "Log out")
+
+
+def test_a_range_a_limit_and_a_search_are_reached_by_the_keyboard_alone(window: Watched) -> None:
+    page = window.page
+    window.go("")
+    reach(page, "30 days")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"range=30-days$"))
+    for name in ("From", "To", "Show"):
+        reach(page, name)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"from=[0-9-]+&to=[0-9-]+$"))
+    window.go("/keys")
+    reach(page, "Change the limits of shop")
+    page.keyboard.press("Enter")
+    reach(page, "Dollars a day")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("7.5")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row").filter(has_text="shop")).to_contain_text("$7.5 a day")
+    window.go("/requests")
+    reach(page, "Text or id")
+    page.keyboard.type("no answer within the deadline")
+    page.keyboard.press("Enter")
+    expect(page.locator("#rows tbody tr").first).to_contain_text("failed 504")
+    assert page.locator("#rows tbody tr").count() == 10
 
 
 def reach(page: Page, name: str) -> None:

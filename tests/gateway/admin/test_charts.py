@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from farthing.gateway.admin.charts import bars, floor_of, scale
-from farthing.gateway.admin.figures import Day
+from farthing.gateway.admin.charts import Bars, bars, floor_of, scale
+from farthing.gateway.admin.figures import Slot
 from farthing.gateway.admin.overview import budget
 from farthing.storage.database import moment
 from farthing.storage.ledger.base import AccountBalance, Amount, Limit
@@ -31,10 +31,16 @@ def test_a_pace_is_what_was_spent_by_the_time_that_is_gone(
 
 
 def test_bars_are_as_high_as_the_dearer_of_what_was_and_would_be_paid() -> None:
-    days = [Day(moment(0), 30, 70, 3), Day(moment(0), 80, -20, 1), Day(moment(0), 0, 0, 0)]
-    drawn = bars(days)
+    slots = [Slot(moment(0), 30, 70, 40), Slot(moment(0), 80, -20, 80), Slot(moment(0))]
+    for compared, wholes in ((True, (100, 80, 0)), (False, (40, 80, 0))):
+        drawn = bars(slots, compared=compared)
+        heights_are(drawn, wholes)
+        assert any(bar.rest_height for bar in drawn.bars) == compared
+
+
+def heights_are(drawn: Bars, wholes: tuple[int, ...]) -> None:
     top = drawn.ticks[-1].value
-    for bar, whole in zip(drawn.bars, (100, 80, 0), strict=True):
+    for bar, whole in zip(drawn.bars, wholes, strict=True):
         assert bar.paid_height + bar.rest_height == pytest.approx(100 * whole / top)
         assert bar.rest_y + bar.rest_height == pytest.approx(bar.paid_y)
         assert bar.paid_y + bar.paid_height == pytest.approx(100)

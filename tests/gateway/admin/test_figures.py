@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 from made_traffic import NOW, call, passed
-from page_running import put, traffic
+from page_running import fail, failures, put, traffic
 
-from farthing.gateway.admin.figures import Figures, Totals, midnight, week
+from farthing.gateway.admin.figures import NEVER, Figures, Slot, Totals, midnight, week
 from farthing.gateway.admin.requests_read import PAGE, PageCursor, lines, query, whole
 from farthing.gateway.recording import traffic_sums
 from farthing.gateway.recording.record import RequestRecord
@@ -35,8 +35,8 @@ def playing(where: str, play: Callable[[Database], Awaitable[None]]) -> None:
     asyncio.run(go())
 
 
-def by_hand(since: datetime) -> Totals:
-    some = [one for one in REQUESTS if one.at >= since]
+def by_hand(since: datetime, until: datetime = NEVER) -> Totals:
+    some = [one for one in REQUESTS if since <= one.at < until]
     known = [one for one in some if one.saved_nano is not None]
     return Totals(
         len(some),
@@ -56,17 +56,55 @@ def test_figures_are_those_of_all_requests(where: str) -> None:
         assert await figures.totals() == by_hand(REQUESTS[0].at)
         for since in (midnight(NOW), week(NOW)):
             assert await figures.totals(since) == by_hand(since)
-        days = await figures.days(NOW, 14)
-        assert [day.at for day in days] == [
-            midnight(NOW) - timedelta(days=back) for back in reversed(range(14))
-        ]
-        for day in days:
-            some = [one for one in REQUESTS if midnight(one.at) == day.at]
-            assert day.requests == len(some)
-            assert day.saved_nano == sum(one.saved_nano or 0 for one in some)
+        first = midnight(NOW) - timedelta(days=13)
+        end, now_hour = first + timedelta(days=14), NOW.replace(minute=0)
+        assert await figures.totals(first, midnight(NOW)) == by_hand(first, midnight(NOW))
+        assert await figures.first() == REQUESTS[0].at.replace(minute=0, second=0, microsecond=0)
+        for since, until, hours in (
+            (first, end, 24),
+            (first, end, 5 * 24),
+            (now_hour - timedelta(days=1), now_hour, 1),
+        ):
+            slots = await figures.slots(since, until, hours)
+            step = timedelta(hours=hours)
+            assert [one.at for one in slots] == [since + at * step for at in range(len(slots))]
+            assert slots[-1].at < until <= slots[-1].at + step
+            for one in slots:
+                some = by_hand(one.at, min(until, one.at + step))
+                assert one == Slot(
+                    one.at, some.compared_nano, some.saved_nano, some.cost_nano, some.requests, 0, 0
+                )
         kinds = Counter((one.policy or "", one.model, one.promise) for one in REQUESTS)
         found = {(k.policy, k.model, k.promise): k.requests for k in await figures.kinds()}
         assert found == kinds
+
+    playing(where, play)
+
+
+def test_failures_are_counted_by_the_slot_and_by_why(where: str) -> None:
+    made = [*failures(97, NOW), replace(failures(1, NOW)[0], id="x", model=None)]
+    fail(where, *made)
+
+    async def play(database: Database) -> None:
+        figures = Figures(database)
+        first = midnight(NOW) - timedelta(days=6)
+        some = [one for one in made if one.at >= first]
+        slots = await figures.slots(first, first + timedelta(days=7), 24)
+        assert [(one.refused, one.failed) for one in slots] == [
+            tuple(
+                sum((one.status < 500) == refused and midnight(one.at) == slot.at for one in some)
+                for refused in (True, False)
+            )
+            for slot in slots
+        ]
+        counted = Counter((one.model or "", one.status, one.code) for one in some)
+        found = await figures.failures(first)
+        assert {(one.model, one.status, one.code): one.number for one in found} == counted
+        assert sum(one.cost_nano for one in found) == sum(one.cost_nano for one in some)
+        assert await figures.failures(first, first) == []
+        assert await figures.first() == min(one.at for one in made).replace(
+            minute=0, second=0, microsecond=0
+        )
 
     playing(where, play)
 

@@ -16,6 +16,8 @@ from made_traffic import call, passed
 from page_running import (
     NO_BUNDLE,
     Browser,
+    fail,
+    failures,
     made_key,
     now,
     page,
@@ -165,6 +167,94 @@ def test_an_audit_of_which_nobody_was_left_to_ask_says_so(
         browser = Browser(running)
         browser.login(owner)
         assert says in words(browser, f"/admin/requests/{one.id}")
+
+
+def test_a_request_that_was_not_answered_is_in_the_list_and_told_step_by_step(
+    browser: Browser, tmp_path: Path
+) -> None:
+    where = str(tmp_path / "gateway.db")
+    reader = Browser(browser.running)
+    reader.login(made_key(where, "reader", "read"))
+    refused, _, failed, _ = failures(4, now(), days=0.0)
+    fail(where, refused, replace(failed, key="00aa00aa", id="<i>&?"))
+    said = words(browser, "/admin/requests")
+    assert "large large connection → large connection failed 502 the model's provider" in said
+    assert "refused 402 a budget is used up" in said
+    assert f'id="r-{refused.id}"' in browser.get("/admin/requests?status=402").text
+    assert f'id="r-{refused.id}"' not in browser.get("/admin/requests?status=failed").text
+    said = words(browser, f"/admin/requests/{refused.id}")
+    assert "Refused: a budget is used up. When" in said
+    assert "key:shop may spend $20 a day; nothing is left" in said
+    assert "No model was asked." in said
+    said = words(browser, "/admin/requests/%3Ci%3E%26%3F")
+    assert "Failed: the model's provider could not be reached" in said
+    assert "2 large $0.00200 1.25 s Failed: connection" in said
+    assert "Key 00aa00aa" in said
+    said = words(reader, f"/admin/requests/{refused.id}")
+    assert "key:shop" not in said
+    assert "Its words are shown to admin keys alone" in said
+
+
+def test_a_request_is_found_by_its_id_key_text_and_time(tmp_path: Path) -> None:
+    where = str(tmp_path / "gateway.db")
+    owner, reader = made_key(where, "owner", "admin"), made_key(where, "reader", "read")
+    one, other = (passed(f"{at:032x}", at=now() - timedelta(hours=at)) for at in (1, 2))
+    key = owner.split("-")[1]
+    put(where, replace(one, key=key), other)
+    (failed,) = failures(1, now())
+    fail(where, failed)
+    with page(tmp_path, NO_BUNDLE + "\n") as running:
+        browser, less = Browser(running), Browser(running)
+        browser.login(owner)
+        less.login(reader)
+
+        def ids(query: str) -> list[str]:
+            return re.findall(r'id="r-(\w+)"', browser.get(f"/admin/requests?{query}").text)
+
+        for of in (one, failed):
+            for who in (browser, less):
+                reply = who.get(f"/admin/requests?text=%20{of.id}")
+                assert (reply.status, reply.headers["Location"]) == (
+                    303,
+                    f"/admin/requests/{of.id}",
+                )
+        assert ids(f"key={key}") == [one.id]
+        assert "owner" in words(browser, f"/admin/requests?key={key}")
+        assert ids("text=2+%2B+2") == [one.id, other.id]
+        assert ids("text=NOTHING+is+left") == [failed.id]
+        cut = f"{now() - timedelta(minutes=90):%Y-%m-%dT%H:%M}"
+        assert ids(f"until={cut}") == [other.id]
+        assert ids(f"since={cut}") == [failed.id, one.id]
+        live = 'hx-trigger="every 2s"'
+        assert live in browser.get(f"/admin/requests?since={cut}").text
+        for still in ("text=x", f"until={cut}"):
+            assert live not in browser.get(f"/admin/requests?{still}").text
+        for wrong, said in (
+            ("since=yesterday", "&#39;yesterday&#39; is no time; write it as"),
+            ("until=0001-01-01T00:00%2B14:00", "is no time; write it as"),
+            (f"text={'x' * 1_001}", "what &#39;text&#39; looks for is longer than 1,000"),
+            ("text=x&audits=kept", "look for a text or for what audits came to"),
+        ):
+            reply = browser.get(f"/admin/requests?{wrong}")
+            assert (reply.status, said in reply.text) == (422, True), reply.text
+        for nothing in ("text=%00", "text=%25", "status=9999", "key=%00&policy=%00", "text=%22%5C"):
+            assert ids(nothing) == [], nothing
+        for hidden in ("text=2", f"key={key}"):
+            reply = less.get(f"/admin/requests?{hidden}")
+            assert reply.status == 403
+            assert one.id not in reply.text
+        assert "owner" not in words(less, "/admin/requests")
+
+
+def test_a_page_says_how_far_it_looked(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farthing.gateway.admin.request_search.LOOKED", 100)
+    path, text = "/admin/requests?text=nowhere", ""
+    for at in range(8):
+        text = browser.get(path).text
+        further = re.search(r'href="([^"]*)" rel="next">Look further back', text)
+        assert ("Nothing that fits since" in text) == (at < 7) == (further is not None)
+        path = html.unescape(further[1]) if further else ""
+    assert "No older request fits this filter" in text
 
 
 def execute(where: str, sql: str) -> None:

@@ -58,7 +58,7 @@ def test_a_newer_database_is_refused(where: str) -> None:
     else:
         with closing(sqlite3.connect(where, isolation_level=None)) as connection:
             connection.execute(newer)
-    said = r"written by a newer Farthing \(its tables are of version 0007; this one knows 0001\)"
+    said = r"written by a newer Farthing \(its tables are of version 0007; this one knows 0002\)"
     for opening in (migrate(where), open_ledger(where)):
         with pytest.raises(StoreError, match=said):
             asyncio.run(opening)

@@ -6,7 +6,7 @@ its id. So a page costs as many look-ups as there are audits of the outcome unti
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from farthing.storage.database import Database, Row
 
@@ -18,8 +18,6 @@ _ARE: dict[Outcome, str] = {
     "waiting": "audits.value IS NULL AND audits.state <> 'failed'",
 }
 """Of parity 0.5 says that the reply was as right as the reference's."""
-_COLUMNS = {name: f"request.{name}" for name in ("policy", "model", "promise")}
-"""Of the request, the policy too: by that of its audit SQLite takes an index in another order."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +40,25 @@ async def outcomes(database: Database, ids: Iterable[str]) -> dict[str, Came]:
 
 
 def query(
-    columns: str, outcome: Outcome, wanted: Mapping[str, str], after: tuple[int, str], most: int
+    columns: str, outcome: Outcome, also: Mapping[str, Any], after: tuple[int, str], most: int
 ) -> tuple[str, Row]:
     """Return the statement of a page of requests whose audits came to something, and its values.
 
     Args:
         columns: of `traffic_requests`.
         outcome: what the audits came to.
-        wanted: what else the requests are filtered by.
+        also: what else has to hold of the requests: expressions, in which `{}` stands for a value.
         after: the place where the page before ended.
         most: how many requests are read.
     """
-    some = {_COLUMNS[name]: value for name, value in wanted.items() if name in _COLUMNS}
-    also = "".join(f" AND {name} = ${at}" for at, name in enumerate(some, start=3))
-    selected = ", ".join(f"request.{name.strip()}" for name in columns.split(","))
-    # A CROSS JOIN has SQLite begin with the audits, whose index has the order.
+    conditions = "".join(f" AND {one.replace('{}', f'${at}')}" for at, one in enumerate(also, 3))
+    # A CROSS JOIN has SQLite begin with the audits, whose index has the order. Of its columns none
+    # but these can be seen beside the request's: by the policy SQLite takes another index.
     sql = f"""
-    SELECT {selected} FROM audits CROSS JOIN traffic_requests AS request
-    WHERE request.id = audits.id AND audits.purpose = 'audit' AND {_ARE[outcome]}
-        AND (audits.at_us, audits.id) < ($1, $2){also}
-    ORDER BY audits.at_us DESC, audits.id DESC LIMIT {most}"""  # noqa: S608 - values are parameters
-    return sql, (*after, *some.values())
+    SELECT {columns} FROM (
+        SELECT id AS audit_id, at_us AS audit_at, value, state, purpose FROM audits
+    ) AS audits CROSS JOIN traffic_requests
+    WHERE id = audit_id AND purpose = 'audit' AND {_ARE[outcome]}
+        AND (audit_at, audit_id) < ($1, $2){conditions}
+    ORDER BY audit_at DESC, audit_id DESC LIMIT {most}"""  # noqa: S608 - values are parameters
+    return sql, (*after, *also.values())

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farthing.gateway.admin.figures import Day
+from farthing.gateway.admin.figures import Slot
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Tick:
 
 @dataclass(frozen=True)
 class Bar:
-    """A day: what was paid, and on top of it what was saved, or paid beyond the strongest."""
+    """A slot: what was paid, and on top of it what was saved, or paid beyond the strongest."""
 
-    day: Day
+    slot: Slot
     x: float
     width: float
     paid_y: float
@@ -35,29 +35,38 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """A chart of days."""
+    """A chart of slots."""
 
     bars: tuple[Bar, ...]
     ticks: tuple[Tick, ...]
 
 
-def bars(days: Sequence[Day]) -> Bars:
-    """Return a bar for each day; its whole height is the dearer of what was and would be paid.
+def bars(slots: Sequence[Slot], *, compared: bool) -> Bars:
+    """Return a bar for each slot; its whole height is the dearer of what was and would be paid.
+
+    Args:
+        slots: in their order.
+        compared: of the requests of which it is known what the strongest would have cost; else all
+            that was paid, without what was saved.
 
     >>> from farthing.gateway.admin.figures import EVER
-    >>> drawn = bars([Day(EVER, 40, 60, 1), Day(EVER, 50, -25, 1)])
+    >>> drawn = bars([Slot(EVER, 40, 60), Slot(EVER, 50, -25)], compared=True)
     >>> [(bar.paid_height, bar.rest_height) for bar in drawn.bars]
     [(40.0, 60.0), (25.0, 25.0)]
     """
-    wholes = [max(day.cost_nano, day.cost_nano + day.saved_nano) for day in days]
+    if not compared:
+        paid_saved = [(slot.cost_nano, 0) for slot in slots]
+    else:
+        paid_saved = [(slot.compared_nano, slot.saved_nano) for slot in slots]
+    wholes = [max(paid, paid + saved) for paid, saved in paid_saved]
     values, top = scale(max([*wholes, 0]))
-    step = 100 / max(1, len(days))
+    step = 100 / max(1, len(slots))
     drawn = []
-    for at, (day, whole) in enumerate(zip(days, wholes, strict=True)):
-        paid = 100 * min(day.cost_nano, day.cost_nano + day.saved_nano) / top
+    for at, (slot, (cost, saved), whole) in enumerate(zip(slots, paid_saved, wholes, strict=True)):
+        paid = 100 * min(cost, cost + saved) / top
         rest = 100 * whole / top - paid
         place = (step * (at + 0.15), step * 0.7)
-        drawn.append(Bar(day, *place, 100 - paid, paid, 100 - paid - rest, rest))
+        drawn.append(Bar(slot, *place, 100 - paid, paid, 100 - paid - rest, rest))
     return Bars(tuple(drawn), tuple(Tick(100 - 100 * one / top, one) for one in values))
 
 

@@ -2,29 +2,43 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from farthing.gateway.recording.traffic_sums import HOUR_US, REPLY, quantile
 from farthing.storage.database import Database, microseconds, moment
 
 EVER = moment(0)
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 HOURS = 24
 _TOTALS = """
 SELECT CAST(coalesce(sum(requests), 0) AS BIGINT), CAST(coalesce(sum(cost_nano), 0) AS BIGINT),
     CAST(coalesce(sum(later_nano), 0) AS BIGINT), CAST(coalesce(sum(saved_nano), 0) AS BIGINT),
     CAST(coalesce(sum(compared), 0) AS BIGINT), CAST(coalesce(sum(compared_nano), 0) AS BIGINT)
-FROM traffic_hours WHERE hour >= $1"""
-_DAYS = f"""
-SELECT hour / {HOURS}, CAST(sum(compared_nano) AS BIGINT), CAST(sum(saved_nano) AS BIGINT),
-    CAST(sum(requests) AS BIGINT)
-FROM traffic_hours WHERE hour >= $1 GROUP BY hour / {HOURS}"""  # noqa: S608
+FROM traffic_hours WHERE hour >= $1 AND hour < $2"""
+_SLOTS = """
+SELECT (hour - $1) / $3, CAST(sum(compared_nano) AS BIGINT), CAST(sum(saved_nano) AS BIGINT),
+    CAST(sum(cost_nano) AS BIGINT), CAST(sum(requests) AS BIGINT)
+FROM traffic_hours WHERE hour >= $1 AND hour < $2 GROUP BY 1"""
+_FAILED_SLOTS = """
+SELECT (hour - $1) / $3, CAST(sum(CASE WHEN status < 500 THEN number ELSE 0 END) AS BIGINT),
+    CAST(sum(CASE WHEN status < 500 THEN 0 ELSE number END) AS BIGINT)
+FROM traffic_hours_failures WHERE hour >= $1 AND hour < $2 GROUP BY 1"""
+_FIRST = """
+SELECT min(first) FROM (
+    SELECT min(hour) AS first FROM traffic_hours
+    UNION ALL SELECT min(hour) AS first FROM traffic_hours_failures
+) AS each"""
 _LATENCIES = """
 SELECT policy, kind, model, bucket, CAST(sum(number) AS BIGINT)
-FROM traffic_hours_latency WHERE hour >= $1 GROUP BY policy, kind, model, bucket"""
+FROM traffic_hours_latency WHERE hour >= $1 AND hour < $2 GROUP BY policy, kind, model, bucket"""
 _KINDS = """
 SELECT policy, model, promise, CAST(sum(requests) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
-FROM traffic_hours WHERE hour >= $1 GROUP BY policy, model, promise
+FROM traffic_hours WHERE hour >= $1 AND hour < $2 GROUP BY policy, model, promise
 HAVING sum(requests) > 0 ORDER BY policy, model, promise"""
+_FAILURES = """
+SELECT model, status, code, CAST(sum(number) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
+FROM traffic_hours_failures WHERE hour >= $1 AND hour < $2 GROUP BY model, status, code
+ORDER BY status, code, model"""
 _CALLS = """
 SELECT policy, model, CAST(sum(calls - failed) AS BIGINT), CAST(sum(cost_nano) AS BIGINT)
 FROM traffic_hours_calls WHERE hour >= $1 GROUP BY policy, model
@@ -59,14 +73,21 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Day:
-    """A day in UTC, of the requests of which it is known what the strongest would have cost."""
+class Slot:
+    """Some hours, such as a day; money in nano-dollars."""
 
     at: datetime
-    cost_nano: int
-    saved_nano: int
-    requests: int
-    """All of the day."""
+    """When they begin."""
+    compared_nano: int = 0
+    """What those requests cost of which it is known what the strongest would have cost."""
+    saved_nano: int = 0
+    """On those."""
+    cost_nano: int = 0
+    """What all requests cost that were answered."""
+    requests: int = 0
+    """Those that were answered."""
+    refused: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +118,24 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Failures:
+    """Requests that were refused or failed alike."""
+
+    model: str
+    """What was asked for; empty: no model that there is, or it was not read so far."""
+    status: int
+    code: str
+    number: int
+    cost_nano: int
+    """What they cost all the same, or can have cost."""
+
+    @property
+    def are_refused(self) -> bool:
+        """Whether the request was at fault, or a limit; else the gateway or a model failed."""
+        return self.status < 500
+
+
+@dataclass(frozen=True)
 class Asked:
     """What a model's calls came to under a policy, those in the background among them."""
 
@@ -113,23 +152,32 @@ class Figures:
 
     database: Database
 
-    async def totals(self, since: datetime = EVER) -> Totals:
-        """Return what the hours from that of a moment on come to."""
-        (row,) = await self.database.read(_TOTALS, _hour(since))
+    async def totals(self, since: datetime = EVER, until: datetime = NEVER) -> Totals:
+        """Return what the hours of a time come to."""
+        (row,) = await self.database.read(_TOTALS, _hour(since), _hour(until))
         return Totals(*row)
 
-    async def days(self, last: datetime, number: int) -> list[Day]:
-        """Return so many days up to that of a moment, each of them, the oldest first."""
-        first = microseconds(last) // HOUR_US // HOURS - number + 1
-        found = {row[0]: row[1:] for row in await self.database.read(_DAYS, first * HOURS)}
-        days = range(first, first + number)
-        return [Day(moment(day * HOURS * HOUR_US), *found.get(day, (0, 0, 0))) for day in days]
+    async def first(self) -> datetime | None:
+        """Return the first hour of which something is known; None: nothing is."""
+        ((hour,),) = await self.database.read(_FIRST)
+        return None if hour is None else moment(hour * HOUR_US)
 
-    async def latencies(self, since: datetime) -> list[Latency]:
+    async def slots(self, since: datetime, until: datetime, hours: int) -> list[Slot]:
+        """Return a time in slots of so many hours, each of them, the oldest first."""
+        place = (_hour(since), _hour(until), hours)
+        passed = {row[0]: row[1:] for row in await self.database.read(_SLOTS, *place)}
+        failed = {row[0]: row[1:] for row in await self.database.read(_FAILED_SLOTS, *place)}
+        step = timedelta(hours=hours)
+        return [
+            Slot(since + at * step, *passed.get(at, (0,) * 4), *failed.get(at, (0, 0)))
+            for at in range(-((since - until) // step))
+        ]
+
+    async def latencies(self, since: datetime, until: datetime = NEVER) -> list[Latency]:
         """Return latencies of whole requests by policy and model, and of calls by model."""
         counted: dict[tuple[str, str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for policy, kind, model, bucket, number in await self.database.read(
-            _LATENCIES, _hour(since)
+            _LATENCIES, _hour(since), _hour(until)
         ):
             counted[kind, policy if kind == REPLY else "", model][bucket] += number
         return [
@@ -144,9 +192,15 @@ class Figures:
             for (kind, policy, model), numbers in sorted(counted.items())
         ]
 
-    async def kinds(self, since: datetime = EVER) -> list[Kind]:
+    async def kinds(self, since: datetime = EVER, until: datetime = NEVER) -> list[Kind]:
         """Return which kinds of requests there were."""
-        return [Kind(*row) for row in await self.database.read(_KINDS, _hour(since))]
+        rows = await self.database.read(_KINDS, _hour(since), _hour(until))
+        return [Kind(*row) for row in rows]
+
+    async def failures(self, since: datetime = EVER, until: datetime = NEVER) -> list[Failures]:
+        """Return which requests were refused or failed in the hours of a time."""
+        rows = await self.database.read(_FAILURES, _hour(since), _hour(until))
+        return [Failures(*row) for row in rows]
 
     async def asked(self, since: datetime = EVER) -> list[Asked]:
         """Return which models were asked, by policy."""

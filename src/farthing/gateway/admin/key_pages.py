@@ -1,4 +1,4 @@
-"""Keys: who may ask, for what, and how much they may spend; made here, shown once, revoked."""
+"""Keys: who may ask, for what, and how much they may spend; made, limited and revoked here."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 from starlette.responses import RedirectResponse, Response
 
-from farthing.errors import InputError
+from farthing.errors import InputError, UnknownNameError
 from farthing.gateway.admin.view import Form, NotShownError, View
 from farthing.money import nano_from_usd
 from farthing.storage.keys import KeyLimit, KeyRecord, Scope
@@ -49,16 +49,56 @@ async def revoke(view: View) -> Response:
     return RedirectResponse("/admin/keys", 303)
 
 
+async def limit(view: View) -> Response:
+    """Change what may be spent with a key."""
+    form = view.form
+    try:
+        changed, without = changes_of(form)
+        await view.pages.keys.limit(form.get("id", ""), changed, without)
+    except UnknownNameError:
+        raise NotShownError(404, "There is no such key.") from None
+    except InputError as error:
+        return await _listed(view, 422, unchanged=f"{error}.")
+    return RedirectResponse("/admin/keys", 303)
+
+
+def changes_of(form: Form) -> tuple[list[KeyLimit], list[tuple[Unit, Period]]]:
+    """Read which limits a form changes or adds, and which end: those that it leaves empty.
+
+    What it leaves as it was is not written again: somebody else may have changed it meanwhile.
+
+    >>> changes_of({"most:usd:day": "7", "was:usd:day": "5", "most:calls:hour": ""})
+    ([KeyLimit(unit='usd', period='day', most=7000000000)], [('calls', 'hour')])
+    """
+    changed, without = limits_of(form), list[tuple[Unit, Period]]()
+    for name, written in form.items():
+        field, _, of = name.partition(":")
+        unit, _, period = of.partition(":")
+        if field != "most" or not of or written == form.get(f"was:{of}"):
+            continue
+        if found := _limit(written, unit, period):
+            changed.append(found)
+        else:
+            without.append((cast("Unit", unit), cast("Period", period)))
+    return changed, without
+
+
 def limits_of(form: Form) -> list[KeyLimit]:
     """Read the limit that a form sets, if it sets one.
 
     >>> limits_of({"most": "5", "unit": "usd", "period": "day"})
     [KeyLimit(unit='usd', period='day', most=5000000000)]
     """
-    written = form.get("most", "").strip().removeprefix("$")
-    if not written:
-        return []
     unit, period = form.get("unit", "usd"), form.get("period", "total")
+    found = _limit(form.get("most", ""), unit, period)
+    return [] if found is None else [found]
+
+
+def _limit(written: str, unit: str, period: str) -> KeyLimit | None:
+    """Return the limit that is written; None of nothing."""
+    written = written.strip().removeprefix("$")
+    if not written:
+        return None
     if unit not in UNITS or period not in get_args(Period):
         raise InputError("the limit is of no unit or period that there is")
     try:
@@ -67,7 +107,7 @@ def limits_of(form: Form) -> list[KeyLimit]:
         most = -1
     if not 0 <= most < 2**63:
         raise InputError(f"the limit '{written[:20]}' is no amount; give a number, such as 5")
-    return [KeyLimit(unit, cast("Period", period), most)]
+    return KeyLimit(unit, cast("Period", period), most)
 
 
 def _ends(days: str, now: datetime) -> datetime | None:
@@ -82,7 +122,7 @@ def _ends(days: str, now: datetime) -> datetime | None:
 async def _listed(view: View, status: int = 200, **shown: Any) -> Response:
     records = await view.pages.keys.list()
     valid = [record for record in records if record.is_valid(view.now)]
-    values = {"said": "", "filled": {}, "made": None, "secret": ""} | shown
+    values = {"said": "", "filled": {}, "made": None, "secret": "", "unchanged": ""} | shown
     return view.show(
         "keys.html",
         status,

@@ -1,40 +1,37 @@
 """Requests as they come, and one of them step by step."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from urllib.parse import urlencode
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote, urlencode
 from zlib import crc32
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
+from farthing.errors import InputError
 from farthing.gateway.admin.audits_read import OUTCOMES
 from farthing.gateway.admin.explanation import feedback_on, why_nothing
-from farthing.gateway.admin.figures import EVER, Kind
-from farthing.gateway.admin.requests_read import (
-    PAGE,
-    PageCursor,
-    RequestLine,
-    Whole,
-    audited_lines,
-    lines,
-    whole,
-)
+from farthing.gateway.admin.figures import EVER, Failures, Kind
+from farthing.gateway.admin.request_search import NOBODY, RequestFilter, search
+from farthing.gateway.admin.requests_read import PageCursor, RequestLine, Whole, whole
 from farthing.gateway.admin.view import NotShownError, View
 from farthing.gateway.completions import NONE
 from farthing.gateway.monitoring.audits import find_audit
+from farthing.gateway.recording.failures import FailureFilter
+from farthing.gateway.recording.failures import find as find_failures
 from farthing.gateway.recording.record import FALLBACK, STOPPED, RequestRecord
-from farthing.gateway.recording.traffic_rows import cost_of
+from farthing.gateway.recording.traffic_rows import cost_of, plain
 
-FIELDS = ("policy", "model", "promise")
+KIND = ("policy", "model", "promise")
+FIELDS = (*KIND, "audits", "key", "status", "since", "until", "text")
+LONGEST = 1_000
+"""Characters of what is looked for."""
 _ENDED = {
     "budget": "The money that it could spend allowed no other call.",
     "failure": "No other call could be made: a model's key does not work.",
 }
 """Why a reply ended that its policy did not end."""
-NOBODY = "-"
-"""Stands for requests that are no policy's."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,39 @@ class Listed:
     mark: str
     """Another one wherever something else is shown."""
     is_first: bool
-    """Whether nothing newer is left out: then it goes on by itself."""
+    """Whether nothing newer is left out."""
     older: str | None
     """Where the next page is; None: there is none."""
+    looked_to: datetime | None
+    names: Mapping[str, str]
+    """Public ids of keys to their names, for who may see them."""
 
     @property
     def query(self) -> str:
         """The filter, as addresses have it."""
         return urlencode(self.chosen)
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it goes on by itself; what is looked for in texts would be so every time."""
+        return self.is_first and not self.chosen.keys() & {"text", "until"}
+
 
 async def requests(view: View) -> Response:
     """Show a page of requests, and what they can be filtered by."""
-    kinds = await _kinds(view)
+    kinds, failures = await _kinds(view), await _failures(view)
+    chosen = _chosen(view)
+    if (name := chosen.get("text")) and await _is_there(view, name):
+        return RedirectResponse(f"/admin/requests/{quote(name, safe='')}", 303)
+    models = ({one.model for one in kinds} | {one.model for one in failures}) - {""}
+    choices = {name: sorted({getattr(kind, name) or NOBODY for kind in kinds}) for name in KIND}
     return view.show(
         "requests.html",
-        listed=await _listed(view, kinds),
-        choices={name: _choices(kinds, name) for name in FIELDS},
+        listed=await _listed(view, kinds, failures),
+        choices=choices | {"model": sorted(models)},
+        statuses=sorted({one.status for one in failures}),
+        keys=await view.pages.keys.list() if view.by.is_admin else [],
         records=view.pages.gateway.config.record is not None,
-        address=f"{view.http.url.scheme}://{view.http.url.netloc}",
         outcomes=OUTCOMES,
         nobody=NOBODY,
     )
@@ -73,7 +84,9 @@ async def requests(view: View) -> Response:
 
 async def rows(view: View) -> Response:
     """Show the list alone, or say that nothing is new."""
-    listed = await _listed(view, await _kinds(view) if _chosen(view) else [])
+    is_all = not _chosen(view)
+    kinds, failures = ([], []) if is_all else (await _kinds(view), await _failures(view))
+    listed = await _listed(view, kinds, failures)
     if listed.mark == view.http.query_params.get("mark", ""):
         return Response(status_code=204)
     return view.show("rows.html", listed=listed)
@@ -83,9 +96,7 @@ async def request(view: View) -> Response:
     """Show one request."""
     found = await whole(view.pages.database, view.http.path_params["id"])
     if found is None:
-        raise NotShownError(404, "There is no such request; it may have been deleted by its age.")
-    keys = await view.pages.keys.list() if view.by.is_admin else []
-    names: dict[str | None, str] = {key.id: key.name for key in keys}
+        return await _failed_request(view)
     alarms = await view.pages.watch.alarms() if found.passed.promise == NONE else []
     return view.show(
         "request.html",
@@ -98,9 +109,18 @@ async def request(view: View) -> Response:
         audit=await find_audit(view.pages.database, found.passed.id),
         why_nothing=why_nothing(found.passed, alarms),
         feedback=await feedback_on(view.pages.database, found.passed.id),
-        names=names,
+        names=await _names(view),
         strongest=view.pages.gateway.config.serve.strongest,
     )
+
+
+async def _failed_request(view: View) -> Response:
+    """Show one request that was not answered."""
+    of = FailureFilter(id=view.http.path_params["id"], most=1)
+    found = await find_failures(view.pages.database, of)
+    if not found:
+        raise NotShownError(404, "There is no such request; it may have been deleted by its age.")
+    return view.show("failed.html", one=found[0], names=await _names(view))
 
 
 def said(message: object) -> Mapping[str, str]:
@@ -149,46 +169,80 @@ def _failed(one: RequestRecord) -> str:
     return "Every call failed." if all(call.error is not None for call in calls) else ""
 
 
-async def _kinds(view: View) -> list[Kind]:
-    """Return which kinds of requests there may be: those of the days that are kept."""
+def _kept_since(view: View) -> datetime:
+    """Return since when requests are kept."""
     record = view.pages.gateway.config.record
-    since = EVER if record is None else view.now - timedelta(days=record.days + 1)
-    return await view.pages.figures.kinds(since)
+    return EVER if record is None else view.now - timedelta(days=record.days + 1)
 
 
-async def _listed(view: View, kinds: list[Kind]) -> Listed:
+async def _kinds(view: View) -> list[Kind]:
+    """Return which kinds of requests there may be."""
+    return await view.pages.figures.kinds(_kept_since(view))
+
+
+async def _failures(view: View) -> list[Failures]:
+    """Return which failures there may be."""
+    return await view.pages.figures.failures(_kept_since(view))
+
+
+async def _names(view: View) -> Mapping[str, str]:
+    """Return what keys are called, for who may see it."""
+    keys = await view.pages.keys.list() if view.by.is_admin else []
+    return {key.id: key.name for key in keys}
+
+
+async def _is_there(view: View, name: str) -> bool:
+    """Return whether a request has this id."""
+    of = FailureFilter(id=name, most=1)
+    database = view.pages.database
+    return bool(await whole(database, name) or await find_failures(database, of))
+
+
+async def _listed(view: View, kinds: Sequence[Kind], failures: Sequence[Failures]) -> Listed:
     chosen = _chosen(view)
     after = PageCursor.read(view.http.query_params.get("before", ""))
-    found = await _found(view, chosen, kinds, after)
-    shown = tuple(found[:PAGE])
+    statuses = sorted({one.status for one in failures})
+    found = await search(view.pages.database, _filter(view, chosen), kinds, statuses, after)
     return Listed(
-        shown,
+        found.lines,
         chosen,
-        f"{crc32(repr([(one.id, one.came) for one in shown]).encode()):08x}",
+        f"{crc32(repr([(one.id, one.came) for one in found.lines]).encode()):08x}",
         after == PageCursor(),
-        str(shown[-1].place) if len(found) > PAGE else None,
+        None if found.older is None else str(found.older),
+        found.looked_to,
+        await _names(view),
     )
-
-
-async def _found(
-    view: View, chosen: Mapping[str, str], kinds: list[Kind], after: PageCursor
-) -> list[RequestLine]:
-    database = view.pages.database
-    if "audits" in chosen:
-        outcome = next((one for one in OUTCOMES if one == chosen["audits"]), None)
-        return [] if outcome is None else await audited_lines(database, outcome, chosen, after)
-    some = [kind for kind in kinds if _fits(kind, chosen)] if chosen else None
-    return await lines(database, some, after)
 
 
 def _chosen(view: View) -> dict[str, str]:
     query = view.http.query_params
-    return {name: query[name] for name in (*FIELDS, "audits") if query.get(name)}
+    written = {name: plain(query.get(name, "").strip()) for name in FIELDS}
+    if wrong := next((name for name, one in written.items() if len(one or "") > LONGEST), None):
+        raise InputError(f"what '{wrong}' looks for is longer than {LONGEST:,} characters")
+    return {name: one for name, one in written.items() if one}
 
 
-def _choices(kinds: list[Kind], name: str) -> list[str]:
-    return sorted({getattr(kind, name) or NOBODY for kind in kinds})
+def _filter(view: View, chosen: Mapping[str, str]) -> RequestFilter:
+    """Read what is asked for; texts and keys are for those who may see them."""
+    if not view.by.is_admin and chosen.keys() & {"text", "key"}:
+        said = "There is no request with this id, and looking for texts or keys needs an admin key."
+        raise NotShownError(403, said)
+    times = {name: _time(chosen[name]) for name in ("since", "until") if name in chosen}
+    try:
+        return msgspec.convert({**chosen, **times}, RequestFilter)
+    except msgspec.ValidationError:
+        said = f"audits come to {', '.join(OUTCOMES)}, and not to '{chosen['audits'][:20]}'"
+        raise InputError(said) from None
 
 
-def _fits(kind: Kind, chosen: Mapping[str, str]) -> bool:
-    return all((getattr(kind, name) or NOBODY) == value for name, value in chosen.items())
+def _time(written: str) -> datetime:
+    """Read a day or a minute, in UTC.
+
+    >>> str(_time("2026-11-22T14:05"))
+    '2026-11-22 14:05:00+00:00'
+    """
+    try:
+        found = datetime.fromisoformat(written)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(f"'{written[:20]}' is no time; write it as 2026-11-22T14:05") from None

@@ -1,31 +1,27 @@
-"""The overview: what was saved, spent and promised, what rang, and how long replies took."""
+"""The overview of some days: what was spent, saved, refused and promised, and what rang."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from starlette.responses import Response
 
 from farthing.gateway.admin.charts import Span, bars, span
-from farthing.gateway.admin.figures import Totals, midnight, week
+from farthing.gateway.admin.next_steps import next_steps
+from farthing.gateway.admin.periods import NAMES, chosen
+from farthing.gateway.admin.rates import causes, rates, together
+from farthing.gateway.admin.spending import has_spent, spending
 from farthing.gateway.admin.state import Pages
 from farthing.gateway.admin.view import View
-from farthing.gateway.config_sections import AUDIT, SHADOW
 from farthing.gateway.monitoring.base import PromiseStatus
 from farthing.gateway.monitoring.promises import is_difference
 from farthing.gateway.spending_report import Account, all_limits, charged
+from farthing.storage.keys import KeyRecord
 from farthing.storage.ledger.base import AccountBalance, Limit
 
-DAYS = 14
 PACED = 0.02
 """The share of a window that has to be gone before its pace says anything."""
-NOTES = {
-    "all": "everything together",
-    f"policy:{SHADOW}": "trials in the background",
-    f"policy:{AUDIT}": "audits in the background",
-}
-"""What accounts are that nobody named."""
 Verdict = Literal["kept", "broken", "open", "changed", "no grades"]
 
 
@@ -77,27 +73,38 @@ async def overview(view: View) -> Response:
     """Show the overview."""
     pages, now = view.pages, view.now
     figures, gateway = pages.figures, pages.gateway
-    periods: list[tuple[str, Totals]] = [
-        ("Today", await figures.totals(midnight(now))),
-        ("Last 7 days", await figures.totals(week(now))),
-        ("In all", await figures.totals()),
-    ]
-    days = await figures.days(now, DAYS)
+    days = await chosen(view.http.query_params, figures, now)
+    keys = await pages.keys.list() if view.by.is_admin else []
+    totals = await figures.totals(days.since, days.until)
+    slots = await figures.slots(days.since, days.until, days.slot_hours)
+    failures = await figures.failures(days.since, days.until)
+    asked = rates(await figures.kinds(days.since, days.until), failures)
+    begun = await figures.first() is not None or await has_spent(pages.database)
+    compared = bool(gateway.chat.policies) or totals.saved_nano != 0
     return view.show(
         "overview.html",
-        periods=periods,
         days=days,
-        chart=bars(days),
-        budgets=await budgets(pages, now, keys=view.by.is_admin),
-        notes=NOTES,
+        ranges=NAMES,
+        begun=begun,
+        steps=await next_steps(pages, now, begun=begun),
+        spending=await spending(pages.database, gateway.config, keys, days),
+        totals=totals,
+        compared=compared,
+        slots=slots,
+        chart=bars(slots, compared=compared),
+        asked=asked,
+        rates=together(asked.values()),
+        causes=causes(failures),
+        budgets=await budgets(pages, keys, now),
         promises=[promise(one) for one in await pages.watch.kept()],
         alarms=await pages.watch.alarms(only_open=True),
         disputed=await disputed(pages),
-        latencies=await figures.latencies(now - timedelta(days=1)),
+        latencies=await figures.latencies(days.since, days.until),
         strongest=gateway.config.serve.strongest,
         records=gateway.config.record is not None,
         policies=gateway.chat.policies,
         address=f"{view.http.url.scheme}://{view.http.url.netloc}",
+        key_ids={key.name: key.id for key in keys},
     )
 
 
@@ -108,10 +115,10 @@ async def disputed(pages: Pages) -> list[Account]:
     return [one for one in found.accounts if one.disputed.calls]
 
 
-async def budgets(pages: Pages, now: datetime, *, keys: bool) -> list[LimitUse]:
-    """Return the limits of the configuration, and those of keys where they may be seen."""
+async def budgets(pages: Pages, keys: Iterable[KeyRecord], now: datetime) -> list[LimitUse]:
+    """Return the limits of the configuration, and those of keys."""
     gateway = pages.gateway
-    limits = all_limits(gateway.config, await pages.keys.list() if keys else [], now)
+    limits = all_limits(gateway.config, keys, now)
     accounts = sorted({limit.account for limit in limits})
     balances = await gateway.ledger.balances(accounts) if accounts else []
     return [budget(limit, balances, now) for limit in limits]

@@ -1,21 +1,30 @@
 """Templates, and how they write money, shares and moments; every text in them is escaped."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from farthing.gateway.admin.failure_words import why
+from farthing.gateway.config_sections import ALL, AUDIT, SHADOW
 from farthing.gateway.monitoring.promises import is_difference
 from farthing.money import significant, usd_from_nano
-from farthing.storage.ledger.base import said
+from farthing.storage.ledger.base import Period, Unit, said
 
 STATIC = Path(__file__).parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 NONE = "–"
 """What stands where nothing is known."""
 SPACE = "\N{NO-BREAK SPACE}"
+_ACCOUNTS = {
+    ALL: "Everything together",
+    f"policy:{SHADOW}": "Trials in the background",
+    f"policy:{AUDIT}": "Audits in the background",
+}
+"""What accounts are that nobody named."""
 
 
 def environment() -> Environment:
@@ -33,7 +42,12 @@ def environment() -> Environment:
         "promised": promised,
         "seconds": seconds,
         "moment": moment,
+        "slot": lambda at, hours: f"{at:%Y-%m-%d %H:%M}" if hours == 1 else f"{at:%Y-%m-%d}",
         "amount": lambda number, unit: said(unit, number),
+        "written": written,
+        "account": account,
+        "each": each,
+        "why": why,
         "kind": lambda promise: promise.__struct_config__.tag,
     }
     found.tests["group_of"] = lambda one, whole: one.is_group_of(whole)
@@ -53,6 +67,34 @@ def money(nano: float | None) -> str:
     usd = abs(usd_from_nano(nano))
     written = f"{usd:,.2f}" if usd >= 1 else significant(usd)
     return f"{'−' if nano < 0 else ''}${written}"
+
+
+def written(most: int, unit: Unit) -> str:
+    """Write a limit as its field takes it.
+
+    >>> written(2_500_000_000, "usd"), written(1_000, "calls")
+    ('2.5', '1000')
+    """
+    return f"{Decimal(most).scaleb(-9).normalize():f}" if unit == "usd" else str(most)
+
+
+def each(period: Period) -> str:
+    """Say how often a limit begins anew.
+
+    >>> each("day"), each("hour"), each("total")
+    ('a day', 'an hour', 'in total')
+    """
+    return {"total": "in total", "hour": "an hour"}.get(period, f"a {period}")
+
+
+def account(name: str) -> str:
+    """Say what an account is.
+
+    >>> account("policy:shadow"), account("all"), account("key:shop")
+    ('Trials in the background', 'Everything together', 'Key shop')
+    """
+    kind, _, of = name.partition(":")
+    return _ACCOUNTS.get(name) or f"{kind.capitalize()} {of}"
 
 
 def percent(share: float | None, places: int = 1) -> str:

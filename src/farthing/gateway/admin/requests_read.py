@@ -22,13 +22,13 @@ from farthing.traces.base import Call, CallError
 
 PAGE = 50
 _NEWEST = 2**62
-_LINE = """id, at_us, policy, model, promise, cost_nano, later_nano, saved_nano, latency_s, audited,
-    trace"""
+LINE = """id, at_us, key_id, policy, model, promise, cost_nano, later_nano, saved_nano, latency_s,
+    audited, trace"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class PageCursor:
-    """Where a page ends: it goes on with what came before."""
+    """Where a page ends: it goes on with what came before; an earlier place is less."""
 
     at_us: int = _NEWEST
     id: str = ""
@@ -69,8 +69,11 @@ class RequestLine:
     id: str
     at: datetime
     at_us: int
+    key: str | None
+    """The public id of the key that asked."""
     policy: str | None
-    model: str
+    model: str | None
+    """None: no model that there is."""
     promise: str
     cost_nano: int
     later_nano: int
@@ -81,6 +84,9 @@ class RequestLine:
     """Those before the reply."""
     came: Came | None = None
     """What became of its audit; None: it was not drawn."""
+    status: int = 200
+    code: str = ""
+    """Why it was refused, or failed; empty: it was answered."""
 
     @property
     def place(self) -> PageCursor:
@@ -108,29 +114,30 @@ async def lines(
         kinds: those that are asked for; None: all that there is.
         after: where the page before ended.
     """
-    return await _read(database, *query(kinds, after))
+    sql, values = query(kinds, after)
+    return await read_lines(database, await database.read(sql, *values) if sql else [])
 
 
 async def audited_lines(
-    database: Database, outcome: Outcome, wanted: Mapping[str, str], after: PageCursor
+    database: Database, outcome: Outcome, also: Mapping[str, Any], after: PageCursor
 ) -> list[RequestLine]:
     """Return a page of requests whose audits came to something; see `lines`.
 
     Args:
         database: with recorded traffic.
         outcome: what the audits came to.
-        wanted: the policy, the model and the promise that are asked for.
+        also: what else has to hold of the requests, see `audits_read.query`.
         after: where the page before ended.
     """
     place = (after.at_us, after.id)
-    sql, values = audits_read.query(_LINE, outcome, wanted, place, PAGE + 1)
-    return await _read(database, sql, values)
+    sql, values = audits_read.query(LINE, outcome, also, place, PAGE + 1)
+    return await read_lines(database, await database.read(sql, *values))
 
 
 def query(kinds: Sequence[Kind] | None, after: PageCursor) -> tuple[str, Row]:
     """Return the statement of a page and its values; an empty one where nothing is asked for."""
     page = f"(at_us, id) < ($1, $2) ORDER BY at_us DESC, id DESC LIMIT {PAGE + 1}"
-    select = f"SELECT {_LINE} FROM traffic_requests WHERE"  # noqa: S608 - values are parameters
+    select = f"SELECT {LINE} FROM traffic_requests WHERE"  # noqa: S608 - values are parameters
     if kinds is None:
         return f"{select} {page}", (after.at_us, after.id)
     values: list[Any] = [after.at_us, after.id]
@@ -155,19 +162,21 @@ async def whole(database: Database, name: str) -> Whole | None:
     return Whole(replace(passed_from(rows[0]), trace=live), tuple(later))
 
 
-async def _read(database: Database, sql: str, values: Row) -> list[RequestLine]:
-    found = [_line(row) for row in await database.read(sql, *values)] if sql else []
+async def read_lines(database: Database, rows: Sequence[Row]) -> list[RequestLine]:
+    """Return requests of rows of `LINE`, each with what became of its audit."""
+    found = [_line(row) for row in rows]
     came = await outcomes(database, [one.id for one in found if one.audited])
     return [replace(one, came=came.get(one.id)) for one in found]
 
 
 def _line(row: Row) -> RequestLine:
-    name, at, policy, model, promise, cost, later, saved, latency, audited, trace = row
+    name, at, key, policy, model, promise, cost, later, saved, latency, audited, trace = row
     calls = msgspec.json.decode(trace, type=_Calls).calls
     return RequestLine(
         id=name,
         at=moment(at),
         at_us=at,
+        key=key,
         policy=policy,
         model=model,
         promise=promise,

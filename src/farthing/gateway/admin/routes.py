@@ -27,6 +27,7 @@ def routes() -> list[Route]:
         Route("/admin/alarms/close", page(promises.close, "admin"), methods=post),
         Route("/admin/keys", page(key_pages.keys, "admin"), methods=get),
         Route("/admin/keys", page(key_pages.make, "admin"), methods=post),
+        Route("/admin/keys/limits", page(key_pages.limit, "admin"), methods=post),
         Route("/admin/keys/revoke", page(key_pages.revoke, "admin"), methods=post),
         Route("/admin/{rest:path}", page(login.missing), methods=get),
     ]

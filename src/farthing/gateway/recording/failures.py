@@ -99,7 +99,7 @@ def row(failed: FailedRequest) -> Row:
 async def find(database: Database, of: FailureFilter) -> list[FailedRequest]:
     """Return failures, the newest first."""
     since = None if of.since is None else microseconds(of.since)
-    text = None if of.text is None else f"%{_escaped(of.text.lower())}%"
+    text = None if of.text is None else f"%{escaped(of.text.lower())}%"
     rows = await database.read(_SELECT, of.id, of.status, of.key, of.model, since, text, of.most)
     return [_failed(values) for values in rows]
 
@@ -124,10 +124,10 @@ def _failed(values: Sequence[Any]) -> FailedRequest:
     return FailedRequest(name, moment(at), key, model, status, code, said, every, cost, latency)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text as LIKE looks for it.
 
-    >>> _escaped("100% of_it!")
+    >>> escaped("100% of_it!")
     '100!% of!_it!!'
     """
     return "".join(f"!{one}" if one in "!%_" else one for one in text)

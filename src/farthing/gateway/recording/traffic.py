@@ -237,12 +237,14 @@ class Traffic:
         proxy: list[tuple[RequestRecord, RequestRecord]] = []
         also: list[Step] = []
         added: list[tuple[str, Sequence[Call]]] = []
-        refused: list[Row] = []
+        refused: dict[str, FailedRequest] = {}
+        refused_rows: list[Row] = []
         lost: Counter[str] = Counter()
         for record in batch:
             try:
                 if isinstance(record, FailedRequest):
-                    refused.append(failures.row(failures.kept(record, self._keeping)))
+                    refused_rows.append(failures.row(failures.kept(record, self._keeping)))
+                    refused.setdefault(record.id, record)
                     continue
                 if isinstance(record, RequestRecord):
                     passed, failed = self._keeping.passed(record)
@@ -258,9 +260,10 @@ class Traffic:
             except Exception as problem:  # noqa: BLE001 - one bad record takes no other with it
                 lost[DROPPED] += 1
                 _log.warning("a record of traffic was lost: %s", type(problem).__name__)
-        kinds = ((INSERT, inserts), (ATTACH, updates), (failures.INSERT, refused))
+        kinds = ((INSERT, inserts), (ATTACH, updates), (failures.INSERT, refused_rows))
         written = [Step(sql, rows) for sql, rows in kinds if rows]
-        sums_before, sums_after = traffic_sums.before(counted), traffic_sums.after(added)
+        sums_before = traffic_sums.before(counted, refused.values())
+        sums_after = traffic_sums.after(added)
         noted = event_writer.before(proxy, self.worker)
         return [*sums_before, *noted, *written, *sums_after, *also], +lost
 

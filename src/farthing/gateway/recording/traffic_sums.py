@@ -10,6 +10,7 @@ of any period is known to within a few percent.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from farthing.gateway.recording.failures import FailedRequest
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic_rows import cost_of, plain
 from farthing.storage.database import Row, Step, microseconds
@@ -53,6 +54,13 @@ INSERT INTO traffic_hours_latency (hour, policy, kind, model, bucket, number)
 SELECT CAST($2 AS BIGINT), $3, $4, $5, CAST($6 AS INTEGER), 1 {_NEW}
 ON CONFLICT (hour, policy, kind, model, bucket) DO UPDATE SET
     number = traffic_hours_latency.number + 1"""
+_FAILURES = """
+INSERT INTO traffic_hours_failures (hour, model, status, code, number, cost_nano)
+SELECT CAST($2 AS BIGINT), $3, CAST($4 AS BIGINT), $5, 1, CAST($6 AS BIGINT)
+WHERE NOT EXISTS (SELECT 1 FROM traffic_failures WHERE id = $1)
+ON CONFLICT (hour, model, status, code) DO UPDATE SET
+    number = traffic_hours_failures.number + 1,
+    cost_nano = traffic_hours_failures.cost_nano + excluded.cost_nano"""
 
 _OF = "FROM traffic_requests WHERE id = $1"
 _LATER = f"""
@@ -69,8 +77,15 @@ SELECT at_us / {HOUR_US}, coalesce(policy, ''), $2, 1, 1, CAST($3 AS BIGINT), CA
 {_OF} {_ADD_CALL}"""
 
 
-def before(requests: Iterable[RequestRecord]) -> Iterator[Step]:
-    """Yield the steps that count requests, to be run before the step that inserts them."""
+def before(
+    requests: Iterable[RequestRecord], failures: Iterable[FailedRequest] = ()
+) -> Iterator[Step]:
+    """Yield the steps that count requests, to be run before the steps that insert them.
+
+    Args:
+        requests: those that were answered.
+        failures: those that were not, each once.
+    """
     new: dict[str, RequestRecord] = {}
     for one in requests:
         new.setdefault(one.id, one)
@@ -84,6 +99,7 @@ def before(requests: Iterable[RequestRecord]) -> Iterator[Step]:
             _REQUESTS: [_request(one) for one in new.values()],
             _CALLS: [(*_place(one), *_call(call)) for one, call in calls],
             _LATENCY: latency,
+            _FAILURES: [_failure(one) for one in failures],
         }
     )
 
@@ -141,6 +157,11 @@ def _request(passed: RequestRecord) -> Row:
     cost, saved = cost_of(passed.trace.calls), passed.saved_nano
     compared = (0, 0, 0) if saved is None else (saved, 1, cost)
     return *_place(passed), plain(passed.model), plain(passed.promise), cost, *compared
+
+
+def _failure(one: FailedRequest) -> Row:
+    place = one.id, microseconds(one.at) // HOUR_US, plain(one.model) or ""
+    return *place, one.status, plain(one.code), one.cost_nano
 
 
 def _call(call: Call) -> Row:

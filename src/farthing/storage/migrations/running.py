@@ -47,7 +47,7 @@ def upgrade(connection: Connection, where: str) -> None:
     command.upgrade(config, "head")
     tables = inspect(connection).get_multi_columns()
     for table in METADATA.sorted_tables:
-        there = {one["name"] for one in tables[(None, table.name)]}
+        there = {one["name"] for one in tables.get((None, table.name), ())}
         if lacking := [one.name for one in table.columns if one.name not in there]:
             raise StoreError(
                 f"{where}: table {table.name} lacks {', '.join(lacking)}, as no version of "
