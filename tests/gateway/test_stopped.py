@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
@@ -97,25 +98,29 @@ def test_a_stream_that_breaks_after_its_count_costs_what_was_counted(tmp_path: P
 
 
 def test_a_model_that_hides_some_of_its_tokens_is_not_bounded_by_its_text() -> None:
-    shown = HiddenTokens()
+    shown, text = HiddenTokens(), StreamedTokens()
+    text.add([{"content": "x" * 40}])
     known = []
     for written in (10, 60, 10):
-        shown.learn(Usage(5, written), b"{}", 40)
+        shown.learn(Usage(5, written), b"{}", text)
         known.append(shown.known)
     assert known == [True, False, False]
     thinking = HiddenTokens()
-    thinking.learn(Usage(5, 10), b'{"completion_tokens_details": {"reasoning_tokens": 4}}', 40)
+    thinking.learn(Usage(5, 10), b'{"completion_tokens_details": {"reasoning_tokens": 4}}', text)
     assert thinking.known is False
 
 
 def test_a_text_has_no_more_tokens_than_bytes() -> None:
     heard = StreamedTokens()
     for delta in ({"role": "assistant"}, {"content": "na\u00efve \u4f60"}, {}):
-        heard.add([{"index": 0, "delta": delta}])
+        heard.add([msgspec.Raw(msgspec.json.encode({"index": 0, "delta": delta}))])
     # Every byte may be a token: byte-level vocabularies have one for each.
     assert heard.tokens == len(b"assistant") + len("na\u00efve \u4f60".encode()) + 1
     assert heard.bound(Usage(7, 4_096)) == Usage(7, heard.tokens + 10 + AHEAD, estimated=True)
     assert heard.bound(Usage(7, 5)).output_tokens == 5
+    assert heard.can_have(3), "each piece is a token at least"
+    assert heard.can_have(heard.tokens)
+    assert not heard.can_have(heard.tokens + 1)
 
 
 def test_a_stream_whose_time_runs_out_costs_what_its_text_can_have_cost(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ kind, the text is no bound.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from farthing.models.base import Usage
 from farthing.models.thinking import NONE, effort_of
@@ -27,32 +29,37 @@ class HiddenTokens:
     known: bool | None = None
     """None: no whole stream of it was seen yet."""
 
-    def learn(self, usage: Usage, counts: bytes, text: int) -> None:
+    def learn(self, usage: Usage, counts: bytes, heard: "StreamedTokens") -> None:
         """Compare what a whole stream was charged with its text; once it hid something, it may.
 
         Args:
             usage: as the provider counted it.
             counts: the same, as it came.
-            text: the most tokens that the text can have.
+            heard: what it said.
         """
-        hidden = usage.output_tokens > text or _THOUGHT.search(counts) is not None
+        hidden = not heard.can_have(usage.output_tokens) or _THOUGHT.search(counts) is not None
         self.known = self.known is not False and not hidden
 
 
 @dataclass
 class StreamedTokens:
-    """The text of one reply so far."""
+    """The text of one reply so far; it is counted where somebody asks."""
 
-    tokens: int = 0
-    """The most that it can have."""
-    longest: int = 0
-    """The most that one of its pieces can have."""
+    _pieces: list[Sequence[Any]] = field(default_factory=list)
 
-    def add(self, choices: Sequence[Any]) -> None:
-        """Count a piece."""
-        piece = sum([max(1, _length(one)) for one in choices])
-        self.tokens += piece
-        self.longest = max(self.longest, piece)
+    def add(self, said: Sequence[Any]) -> None:
+        """Keep what a piece says: values, or JSON that is not decoded."""
+        if said:
+            self._pieces.append(said)
+
+    @property
+    def tokens(self) -> int:
+        """The most that it can have."""
+        return sum(self._sizes)
+
+    def can_have(self, tokens: int) -> bool:
+        """Return whether it can have so many tokens; whatever is said is one at least."""
+        return sum(map(len, self._pieces)) >= tokens or self.tokens >= tokens
 
     def bound(self, most: Usage) -> Usage:
         """Return the most that it took if it is left now.
@@ -60,8 +67,14 @@ class StreamedTokens:
         Args:
             most: what it could have taken as a whole.
         """
-        output = min(most.output_tokens, self.tokens + self.longest + AHEAD)
+        sizes = self._sizes
+        output = min(most.output_tokens, sum(sizes) + max(sizes, default=0) + AHEAD)
         return Usage(most.input_tokens, output, estimated=True)
+
+    @property
+    def _sizes(self) -> list[int]:
+        """The most tokens of each piece."""
+        return [sum(max(1, _size(one)) for one in said) for said in self._pieces]
 
 
 def is_silent(wanted: Mapping[str, Any]) -> bool:
@@ -71,6 +84,15 @@ def is_silent(wanted: Mapping[str, Any]) -> bool:
     (True, False)
     """
     return any(wanted.get(name) for name in _SILENT) or effort_of(wanted) not in {None, NONE}
+
+
+def _size(said: Any) -> int:
+    if not isinstance(said, msgspec.Raw):
+        return _length(said)
+    try:
+        return _length(msgspec.json.decode(said))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return len(bytes(said))
 
 
 def _length(value: Any) -> int:

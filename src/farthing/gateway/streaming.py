@@ -151,7 +151,7 @@ class HttpStream:
     def _end(self) -> None:
         self._reply = self._took(self._usage, self._model)
         if self._usage is not None and not self._bound.silent:
-            self._bound.shown.learn(self._usage, self._counts, self._heard.tokens)
+            self._bound.shown.learn(self._usage, self._counts, self._heard)
 
     def _wanted(self, data: bytes, *, begun: bool) -> bool:
         """Note what a chunk says of the whole; return whether the client is to have it."""

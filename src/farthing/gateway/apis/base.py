@@ -27,9 +27,8 @@ class ReadReply:
     model: str | None = None
 
 
-@dataclass(frozen=True)
-class ReadPiece:
-    """What one piece of a stream says."""
+class ReadPiece(msgspec.Struct, frozen=True):
+    """What one piece of a stream says; a struct, since there is one for each token."""
 
     said: Sequence[Any] = ()
     """What it adds to the reply: all texts in it count."""

@@ -48,7 +48,7 @@ class ChatBody(msgspec.Struct):
 class Chunk(msgspec.Struct, frozen=True):
     """What is read of a chunk, or of a whole reply."""
 
-    choices: list[Any] = []
+    choices: list[msgspec.Raw] = []
     usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
@@ -56,12 +56,17 @@ class Chunk(msgspec.Struct, frozen=True):
     @property
     def counted(self) -> Usage | None:
         """The tokens; None where it does not say, or not in a way that can be read."""
-        if bytes(self.usage) == b"null":
-            return None
-        try:
-            return msgspec.json.decode(self.usage, type=WireUsage).counted()
-        except UNREADABLE:
-            return None
+        return read_usage(self.usage)
+
+
+def read_usage(usage: msgspec.Raw) -> Usage | None:
+    """Return the tokens that a reply states; None where it does not, or not to be read."""
+    if bytes(usage) == b"null":
+        return None
+    try:
+        return msgspec.json.decode(usage, type=WireUsage).counted()
+    except UNREADABLE:
+        return None
 
 
 _CHUNK = msgspec.json.Decoder(Chunk)
@@ -143,10 +148,17 @@ class ChatReplyChoice(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
 
 
-class ChatReply(Chunk, frozen=True):
+class ChatReply(msgspec.Struct, frozen=True):
     """A chat's reply, or a chunk of one, as other APIs are written of it."""
 
     choices: list[ChatReplyChoice] = []
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+    model: str | None = None
+
+    @property
+    def counted(self) -> Usage | None:
+        """The tokens; None where it does not say."""
+        return read_usage(self.usage)
 
 
 CHAT_REPLY = msgspec.json.Decoder(ChatReply)
