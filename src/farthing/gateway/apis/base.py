@@ -171,6 +171,24 @@ def parts_in(items: Any) -> list[Mapping[str, Any]]:
     return found
 
 
+def text_of(content: Any, kinds: Sequence[str]) -> tuple[str, bool]:
+    """Return what a message's content says, and whether that is all of it.
+
+    Args:
+        content: a text, or a list of parts.
+        kinds: the types of parts that are texts.
+    """
+    if isinstance(content, str):
+        return content, True
+    parts = content if isinstance(content, list) else [None]
+    texts = [
+        one["text"]
+        for one in parts
+        if isinstance(one, dict) and one.get("type") in kinds and isinstance(one.get("text"), str)
+    ]
+    return "".join(texts), len(texts) == len(parts)
+
+
 def typed_event(piece: bytes) -> bytes:
     r"""Return an event that is called what the `type` of its data says, as most new APIs have it.
 

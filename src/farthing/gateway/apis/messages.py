@@ -15,6 +15,7 @@ from farthing.gateway.apis.base import (
     ReadReply,
     known_fields,
     parts_in,
+    text_of,
     typed_event,
 )
 from farthing.gateway.apis.chat import CHAT_REPLY, Model
@@ -24,6 +25,7 @@ from farthing.models.base import Usage
 from farthing.models.chat_completions import MOST_TOKENS as MOST_COUNTED
 from farthing.models.chat_completions import UNREADABLE
 
+_TEXTS = ("text",)
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
 """How the types of Anthropic's own tools begin that the client runs."""
 _PRICED: Mapping[str, Callable[[Any], bool]] = {
@@ -123,12 +125,12 @@ class Messages(Api):
         """Return its system prompt and messages as a chat; what is no text cannot be said."""
         other = known_fields(body, _KNOWN)
         messages = []
-        system, whole = _text(body.get("system") or "")
+        system, whole = text_of(body.get("system") or "", _TEXTS)
         other = other or ("" if whole else "system")
         if system:
             messages.append({"role": "system", "content": system})
         for message in body["messages"]:
-            said, whole = _text(message["content"])
+            said, whole = text_of(message["content"], _TEXTS)
             other = other or ("" if whole else "messages")
             messages.append({"role": _role(message), "content": said})
         chat = {name: body[name] for name in _SAME if name in body} | {"messages": messages}
@@ -329,19 +331,6 @@ def _counted(usage: _Usage) -> Usage | None:
         return None
     fresh, written, cached, made = (min(n, MOST_COUNTED) for n in (fresh, written, cached, made))
     return Usage(fresh + cached + made, written, cached_tokens=cached, cache_writes=made)
-
-
-def _text(content: Any) -> tuple[str, bool]:
-    """Return what a content says, and whether that is all of it."""
-    if isinstance(content, str):
-        return content, True
-    parts = content if isinstance(content, list) else [None]
-    texts = [
-        one["text"]
-        for one in parts
-        if isinstance(one, dict) and one.get("type") == "text" and isinstance(one.get("text"), str)
-    ]
-    return "".join(texts), len(texts) == len(parts)
 
 
 def _role(message: Mapping[str, Any]) -> str:

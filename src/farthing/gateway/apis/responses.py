@@ -1,9 +1,7 @@
 """OpenAI's Responses, the stateless part: what is asked stands in the request itself."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
-from uuid import uuid4
 
 import msgspec
 from msgspec import Meta
@@ -16,15 +14,18 @@ from farthing.gateway.apis.base import (
     ReadReply,
     known_fields,
     parts_in,
+    text_of,
     typed_event,
 )
 from farthing.gateway.apis.chat import CHAT, CHAT_REPLY, Model
+from farthing.gateway.apis.response_events import ResponseEvents, WrittenResponse, response_part
 from farthing.gateway.errors import ApiError
 from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
 from farthing.models.chat_completions import MOST_TOKENS as MOST_COUNTED
 from farthing.models.chat_completions import UNREADABLE
 
+_TEXTS = ("input_text", "output_text", "text")
 _STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
 _OWN_TOOLS = frozenset({"function", "custom"})
 """Tools that the client runs; all others are the provider's, with prices of their own."""
@@ -157,7 +158,7 @@ class Responses(Api):
         if body.get("instructions"):
             messages.append({"role": "system", "content": body["instructions"]})
         for item in items:
-            said, whole = _text(item.get("content"))
+            said, whole = text_of(item.get("content"), _TEXTS)
             if not whole or item.get("type") not in (None, "message"):
                 other = other or "input"
             messages.append({"role": _role(item), "content": said})
@@ -214,13 +215,13 @@ class Responses(Api):
         reply = CHAT_REPLY.decode(chat)
         first = reply.choices[0]
         usage = reply.counted or Usage(0, 0)
-        part = _part(first.message.text, refused=first.message.content is None)
-        made = _Written(reply.model or "").response([part], first.finish_reason, usage)
+        part = response_part(first.message.text, refused=first.message.content is None)
+        made = WrittenResponse(reply.model or "").response([part], first.finish_reason, usage)
         return msgspec.json.encode(made)
 
     def translator(self, model: str) -> "ResponseEvents":
         """Return what writes a chat's stream as a response's."""
-        return ResponseEvents(_Written(model))
+        return ResponseEvents(WrittenResponse(model))
 
     def problem(self, why: ApiError) -> dict[str, Any]:
         """Return OpenAI's form of a refusal, which as an event has a type."""
@@ -255,148 +256,12 @@ class ResponsesReader:
         )
 
 
-class _Written:
-    """A response that is written of a chat."""
-
-    def __init__(self, model: str) -> None:
-        self._name, self._model, self._at = uuid4().hex, model, int(time.time())
-
-    @property
-    def item(self) -> str:
-        return f"msg_{self._name}"
-
-    def message(self, parts: list[dict[str, Any]], status: str) -> dict[str, Any]:
-        return {
-            "type": "message",
-            "id": self.item,
-            "status": status,
-            "role": "assistant",
-            "content": parts,
-        }
-
-    def response(
-        self, parts: list[dict[str, Any]] | None, finish: str | None, usage: Usage | None
-    ) -> dict[str, Any]:
-        """Return it, with its text and usage or, at its beginning, without."""
-        cut = finish == "length"
-        status = "in_progress" if parts is None else "incomplete" if cut else "completed"
-        return {
-            "id": f"resp_{self._name}",
-            "object": "response",
-            "created_at": self._at,
-            "status": status,
-            "model": self._model,
-            "output": [] if parts is None else [self.message(parts, status)],
-            "usage": None if usage is None else _usage(usage),
-            "error": None,
-            "incomplete_details": {"reason": "max_output_tokens"} if cut and parts else None,
-            "instructions": None,
-            "metadata": {},
-            "parallel_tool_calls": True,
-            "temperature": None,
-            "tool_choice": "auto",
-            "tools": [],
-            "top_p": None,
-        }
-
-
-class ResponseEvents:
-    """Writes a chat's chunks as the events of a response."""
-
-    def __init__(self, written: _Written) -> None:
-        self._written, self._number = written, 0
-        self._said: list[str] = []
-        self._finish: str | None = None
-        self._refused = False
-
-    def pieces(self, chunk: bytes) -> list[bytes]:
-        """Return the events of a chunk; the first has those of the beginning before it."""
-        found = [] if self._number else self._begin()
-        for choice in CHAT_REPLY.decode(chunk).choices[:1]:
-            self._finish = choice.finish_reason or self._finish
-            self._refused = self._refused or choice.delta.refusal is not None
-            if choice.delta.text:
-                self._said.append(choice.delta.text)
-                at = {"item_id": self._written.item, "output_index": 0, "content_index": 0}
-                kind = "refusal" if self._refused else "output_text"
-                more: dict[str, Any] = {} if self._refused else {"logprobs": []}
-                found.append(self._event(f"{kind}.delta", at | more | {"delta": choice.delta.text}))
-        return found
-
-    def end(self, usage: Usage) -> list[bytes]:
-        """Return the events after the last chunk."""
-        found = [] if self._number else self._begin()
-        text, written = "".join(self._said), self._written
-        part = _part(text, refused=self._refused)
-        whole = written.response([part], self._finish, usage)
-        at = {"item_id": written.item, "output_index": 0, "content_index": 0}
-        kind, name = ("refusal", "refusal") if self._refused else ("output_text", "text")
-        more: dict[str, Any] = {} if self._refused else {"logprobs": []}
-        item = {"output_index": 0, "item": written.message([part], whole["status"])}
-        last = "incomplete" if whole["status"] == "incomplete" else "completed"
-        return [
-            *found,
-            self._event(f"{kind}.done", at | more | {name: text}),
-            self._event("content_part.done", at | {"part": part}),
-            self._event("output_item.done", item),
-            self._event(last, {"response": whole}),
-        ]
-
-    def _begin(self) -> list[bytes]:
-        written = self._written
-        begun = {"response": written.response(None, None, None)}
-        item = {"output_index": 0, "item": written.message([], "in_progress")}
-        at = {"item_id": written.item, "output_index": 0, "content_index": 0}
-        return [
-            self._event("created", begun),
-            self._event("in_progress", begun),
-            self._event("output_item.added", item),
-            self._event("content_part.added", at | {"part": _part("", refused=False)}),
-        ]
-
-    def _event(self, kind: str, more: Mapping[str, Any]) -> bytes:
-        event = {"type": f"response.{kind}", "sequence_number": self._number, **more}
-        self._number += 1
-        return msgspec.json.encode(event)
-
-
-def _part(text: str, *, refused: bool) -> dict[str, Any]:
-    if refused:
-        return {"type": "refusal", "refusal": text}
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
-
-
 def _counted(usage: bytes | msgspec.Raw) -> Usage | None:
     try:
         found = msgspec.json.decode(usage, type=_Usage | None)
     except UNREADABLE:
         return None
     return None if found is None else found.counted()
-
-
-def _text(content: Any) -> tuple[str, bool]:
-    """Return what a content says, and whether that is all of it."""
-    if isinstance(content, str):
-        return content, True
-    parts = content if isinstance(content, list) else [None]
-    texts = [
-        one["text"]
-        for one in parts
-        if isinstance(one, dict)
-        and one.get("type") in ("input_text", "output_text", "text")
-        and isinstance(one.get("text"), str)
-    ]
-    return "".join(texts), len(texts) == len(parts)
 
 
 def _role(item: Mapping[str, Any]) -> str:
