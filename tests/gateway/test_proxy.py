@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -367,3 +368,23 @@ def test_a_stream_under_an_idempotency_key_ends_once_and_is_kept(tmp_path: Path)
     assert 'farthing_requests_total{model="large",status="200"} 1.0' in figures
     assert 'status="499"' not in figures
     assert "farthing_requests_under_way 0.0" in figures
+
+
+def test_a_refusal_says_what_calls_under_way_may_give_back(tmp_path: Path) -> None:
+    # Each call can cost some $0.0005 and costs little: two of them at once are too much.
+    text = serve_section() + '[[budgets]]\nof = "all"\nper = "day"\nusd = 0.0006\n'
+    with Endpoint(latency_s=1.0) as stub, gateway(tmp_path, text + models(stub.url)) as running:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(running.chat, "small", "x", max_tokens=200)
+            while not stub.under_way:
+                time.sleep(0.01)
+            refused = running.chat("small", "x", max_tokens=200)
+            assert first.result().status == 200
+        assert refused.status == 402
+        assert "set aside for calls under way" in refused.json["error"]["message"]
+        assert refused.headers["Retry-After"] == "1"
+        assert running.chat("small", "x", max_tokens=200).status == 200
+        dear = running.chat("small", "x", max_tokens=4_000)
+        assert dear.status == 402
+        assert "under way" not in dear.json["error"]["message"]
+        assert int(dear.headers["Retry-After"]) >= 1

@@ -168,7 +168,9 @@ def _place(error: Exception) -> str:
 def _over_limit(error: LimitError) -> ApiError:
     """A limit a minute is waited for; a larger period's money is gone."""
     headers = {}
-    if error.resets_at is not None:
+    if error.may_fit_soon:
+        headers["Retry-After"] = "1"
+    elif error.resets_at is not None:
         left = (error.resets_at - datetime.now(UTC)).total_seconds()
         headers["Retry-After"] = str(max(1, math.ceil(left)))
     if error.limit.period == "minute":

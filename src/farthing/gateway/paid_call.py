@@ -180,7 +180,9 @@ def _advised(error: BudgetError, most: int, upstream: Upstream) -> BudgetError:
     if upstream.max_output is None:
         advice += f"; the limit of {upstream.name} itself may be lower"
     if isinstance(error, LimitError):
-        return LimitError(error.limit, error.needed, error.left, error.resets_at, advice)
+        return LimitError(
+            error.limit, error.needed, error.left, error.resets_at, advice, error.held
+        )
     return BudgetError(f"{error}; {advice}")
 
 

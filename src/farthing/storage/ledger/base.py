@@ -214,7 +214,12 @@ limit does not reset: raise it to go on
         left: int,
         resets_at: datetime | None = None,
         advice: str = "",
+        held: int = 0,
     ) -> None:
+        under_way = ""
+        if left + held >= needed > left:
+            back = said(limit.unit, held)
+            under_way = f"; {back} more set aside for calls under way: it may fit once they end"
         period = "in total" if limit.period == "total" else f"a {limit.period}"
         again = f"it resets at {resets_at:%Y-%m-%d %H:%M} UTC" if resets_at else ""
         super().__init__(
@@ -222,7 +227,7 @@ limit does not reset: raise it to go on
             f"{said(limit.unit, limit.most)} {period} on {limit.account} only "
             f"{said(limit.unit, left)} {'is' if limit.unit == 'usd' or left == 1 else 'are'} left; "
             f"{again or 'the limit does not reset: raise it to go on'}"
-            f"{advice and '; '}{advice}"
+            f"{under_way}{advice and '; '}{advice}"
         )
         self.limit = limit
         self.needed = needed
@@ -231,6 +236,13 @@ limit does not reset: raise it to go on
         """In the limit's unit."""
         self.resets_at = resets_at
         """When its next window begins; None of the total."""
+        self.held = held
+        """What calls under way may give back, in the limit's unit."""
+
+    @property
+    def may_fit_soon(self) -> bool:
+        """Whether it may fit once calls under way have ended."""
+        return self.left + self.held >= self.needed
 
 
 class LeaseError(BudgetError):

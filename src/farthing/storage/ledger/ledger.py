@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import cast
@@ -148,8 +148,13 @@ class AccountLedger:
                 self._put(_settle(hold.id, NOTHING)).cancel()
             raise
         if isinstance(outcome, Broken):
-            raise _refusal(ours, outcome, amount, now)
+            raise _refusal(ours, outcome, amount, now, await self._held(hold.accounts, now))
         return hold
+
+    async def _held(self, accounts: Sequence[str], now: datetime) -> Mapping[str, WindowRow]:
+        """Return the windows of all time, which say what calls under way have set aside."""
+        asked = Balances(list(accounts), [window("total", now)])
+        return {row.account: row for row in cast("Windows", await self._ask(asked)).rows}
 
     async def sent(self, hold: Hold) -> None:
         """Say that the call is about to be sent: an ended lease now charges it in full.
@@ -347,14 +352,23 @@ def _check(limit: Limit, amount: Amount, now: datetime) -> Check:
     return Check(limit.account, span, limit.unit, limit.most, amount.of(limit.unit))
 
 
-def _refusal(limits: list[Limit], broken: Broken, amount: Amount, now: datetime) -> LimitError:
+def _refusal(
+    limits: list[Limit],
+    broken: Broken,
+    amount: Amount,
+    now: datetime,
+    held: Mapping[str, WindowRow],
+) -> LimitError:
     """Return the broken limit that resets last: before that no such call can succeed."""
     errors = []
     for index, used in broken.used:
         limit = limits[index]
         left = max(0, limit.most - used)
         needed, again = amount.of(limit.unit), resets(limit.period, now)
-        errors.append(LimitError(limit, needed, left, again))
+        row = held.get(limit.account)
+        # A call that ends gives back what it did not take, and was a call all the same.
+        back = NOTHING if row is None else Amount(row.held_nano, row.held_tokens, 0)
+        errors.append(LimitError(limit, needed, left, again, held=back.of(limit.unit)))
     return max(errors, key=lambda error: PERIODS.index(error.limit.period))
 
 
