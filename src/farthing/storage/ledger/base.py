@@ -217,7 +217,7 @@ limit does not reset: raise it to go on
         held: int = 0,
     ) -> None:
         under_way = ""
-        if left + held >= needed > left:
+        if needed <= min(limit.most, left + held):
             back = said(limit.unit, held)
             under_way = f"; {back} more set aside for calls under way: it may fit once they end"
         period = "in total" if limit.period == "total" else f"a {limit.period}"
@@ -242,7 +242,7 @@ limit does not reset: raise it to go on
     @property
     def may_fit_soon(self) -> bool:
         """Whether it may fit once calls under way have ended."""
-        return self.left + self.held >= self.needed
+        return self.needed <= min(self.limit.most, self.left + self.held)
 
 
 class LeaseError(BudgetError):
