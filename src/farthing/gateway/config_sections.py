@@ -52,6 +52,9 @@ class ServeSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Model to those that are asked in turn where it fails."""
     cooldown_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """Seconds for which a model with fallbacks is left alone after failures in a row; 0: not."""
+    pid_file: str | None = None
+    """Where `farthing gateway reload` finds the server; None: beside its database, if that is a
+    file."""
 
     def __post_init__(self) -> None:
         if self.lease_s <= self.deadline_s:
