@@ -18,7 +18,10 @@ from chat_server import Endpoint
 from gateway_running import models, serve_section
 from serving import Process, serving, until
 
+from farthing.cli.options import GatewayDatabase
 from farthing.errors import InputError
+from farthing.gateway.config import read_config
+from farthing.gateway.metrics import _forget_dead
 from farthing.gateway.reloading import Outcomes, ask_to_reload, found_at
 
 WORKERS = pytest.mark.parametrize("workers", [1, 2])
@@ -272,3 +275,36 @@ def test_why_a_gateway_cannot_be_found_is_said(tmp_path: Path) -> None:
         assert why is None
         assert (tmp_path / "farthing.pid").read_text() == f"{os.getpid()}\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "link.pid"]
+
+
+def test_what_is_true_of_living_workers_alone_is_forgotten_of_the_dead(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        dead.wait()
+    kinds = ("gauge_livesum", "gauge_mostrecent", "counter", "histogram")
+    for kind in kinds:
+        for pid in (dead.pid, os.getpid()):
+            (tmp_path / f"{kind}_{pid}.db").touch()
+    _forget_dead(tmp_path)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {f"{kind}_{os.getpid()}.db" for kind in kinds} | {
+        f"{kind}_{dead.pid}.db" for kind in kinds[2:]
+    }
+
+
+def test_where_the_pid_file_is(tmp_path: Path) -> None:
+    file = tmp_path / "serve.toml"
+    there = tmp_path / "farthing.db"
+    server = "postgresql://farthing@db/farthing"
+    for given, found in {
+        "database = 'farthing.db'": f"{there}.pid",
+        f"database = '{there}'\npid_file = 'a.pid'": str(tmp_path / "a.pid"),
+        f"database = '{server}'\npid_file = '/run/a.pid'": "/run/a.pid",
+    }.items():
+        file.write_text(f"[serve]\nstrongest = 'large'\n{given}\n{models('http://127.0.0.1:9/v1')}")
+        assert str(GatewayDatabase(config=file).pid_file) == found
+        assert str(read_config(file).pid_file) == found
+    assert str(GatewayDatabase(database="farthing.db").pid_file) == "farthing.db.pid"
+    with pytest.raises(InputError, match="found by the pid_file that"):
+        _ = GatewayDatabase(database=server).pid_file
+    with pytest.raises(InputError, match="give the gateway's database"):
+        _ = GatewayDatabase().pid_file

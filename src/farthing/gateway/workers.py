@@ -181,7 +181,9 @@ class Workers(Multiprocess):
         """Start all workers."""
         for one in (signal.SIGTTIN, signal.SIGTTOU):
             signal.signal(one, signal.SIG_IGN)
-        self.processes = self._begun(self.config)
+        self.processes = self._new(self.config)
+        for process in self.processes:
+            process.start()
 
     def handle_hup(self) -> None:
         """Read the configuration again, and have new workers take over with it."""
@@ -189,9 +191,12 @@ class Workers(Multiprocess):
         try:
             found = self._reread(self._served, self._is_ending)
             self._replace(self._settings(found.config))
-        except InputError as error:
-            LOG.warning("not taken: %s; what was read before goes on", error)
-            self._outcomes.end(str(error), taken=False)
+        except Exception as error:  # noqa: BLE001 - whatever it is, what serves goes on
+            said = (
+                str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            )
+            LOG.warning("not taken: %s; what was read before goes on", said)
+            self._outcomes.end(said, taken=False)
             return
         self._served = found.config
         said = f"taken: {found.config.file} is served by {len(self.processes)} new worker(s)"
@@ -228,12 +233,9 @@ class Workers(Multiprocess):
         asked = {signal.SIGINT, signal.SIGTERM}
         return self.should_exit.is_set() or not asked.isdisjoint(self.signal_queue)
 
-    def _begun(self, settings: ConnectionConfig) -> list[Worker]:
-        """Return as many workers as there are to be, each started."""
-        begun = [Worker(settings, self.sockets) for _ in range(settings.workers)]
-        for process in begun:
-            process.start()
-        return begun
+    def _new(self, settings: ConnectionConfig) -> list[Worker]:
+        """Return as many workers as there are to be; none is started."""
+        return [Worker(settings, self.sockets) for _ in range(settings.workers)]
 
     def _replace(self, settings: ConnectionConfig) -> None:
         """Have new workers take over, once all are ready.
@@ -241,11 +243,14 @@ class Workers(Multiprocess):
         Raises:
             InputError: one does not become ready.
         """
-        new = self._begun(settings)
+        new, begun = self._new(settings), []
         try:
-            self._wait_for(new)
-        except InputError:
             for process in new:
+                process.start()
+                begun.append(process)
+            self._wait_for(new)
+        except (InputError, OSError):  # the system may refuse another process
+            for process in begun:
                 process.kill()
                 process.join()
             raise
