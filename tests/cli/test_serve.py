@@ -41,7 +41,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*_: object, **__: object) -> None:
         raise AssertionError("it was served")
 
-    monkeypatch.setattr("uvicorn.Server.run", run)
+    monkeypatch.setattr("farthing.gateway.workers.Workers.run", run)
 
 
 def without(line: str) -> str:

@@ -12,11 +12,9 @@ from email.message import Message
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from farthing.gateway.app import application
 from farthing.gateway.config import read_config
-from farthing.gateway.connections import ConnectionConfig
+from farthing.gateway.connections import ConnectionConfig, RetiringServer
 from farthing.gateway.monitoring.base import Watch
 from farthing.models.chat_serving import bind
 from farthing.storage.migrations import migrate
@@ -128,7 +126,7 @@ def gateway(
     file.write_text(text)
     config = read_config(file, record=record)
     listening = bind("127.0.0.1", 0)
-    server = uvicorn.Server(
+    server = RetiringServer(
         ConnectionConfig(
             application(config, watch=watch, watching=watching),
             client_timeout_s=config.serve.client_timeout_s,

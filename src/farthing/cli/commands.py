@@ -89,7 +89,7 @@ PANELS = {
         ),
         "keys": ("keys:app", "Make, list and revoke keys to a gateway."),
         "traffic": ("traffic:app", "Show and export what passed through a gateway."),
-        "gateway": ("gateway:app", "Look after a gateway's database."),
+        "gateway": ("gateway:app", "Look after a gateway: its database, its configuration."),
     },
     "Research": {
         "compare": (

@@ -40,19 +40,16 @@ def serve(
 
     Example: farthing serve serve.toml --record --watch
     """
-    from farthing.gateway.config import overridden, read_config
-    from farthing.gateway.config_warnings import remarks
+    from farthing.gateway.config import ConfigSource, ServeConfig
     from farthing.gateway.quick_config import config_file
     from farthing.gateway.server import serve as run
 
-    written = read_config(config_file(config), record=record)
-    read = overridden(written, host=host, port=port, workers=workers)
+    source = ConfigSource(config_file(config), record, host, port, workers)
 
-    def ready(url: str, notes: Sequence[str]) -> None:
-        said = [f"note: {note}" for note in notes]
-        for line in [*remarks(read), *said, f"serving at {url}"]:
+    def ready(read: ServeConfig, url: str, notes: Sequence[str]) -> None:
+        for line in [*notes, f"serving at {url}"]:
             remark(line)
         if read.has_page:
             remark(f"the page is at {url.removesuffix('/v1')}/admin")
 
-    run(read, record=record, watch=watch, ready=ready)
+    run(source, watch=watch, ready=ready)

@@ -69,6 +69,12 @@ class ServeConfig:
         return self.page.enabled and self.serve.keys
 
     @property
+    def pid_file(self) -> Path | None:
+        """Where `farthing gateway reload` finds the server; None: nowhere."""
+        given = self.serve.pid_file
+        return pid_file_beside(self.serve.database) if given is None else Path(given)
+
+    @property
     def limits(self) -> tuple[Limit, ...]:
         """The limits of its budgets, and of policies whose day's money is paced."""
         paced = {policy: section.pacing for policy, section in self.policies.items()}
@@ -78,6 +84,22 @@ class ServeConfig:
             if section is not None
         ]
         return (*(limit for one in self.budgets for limit in one.limits()), *own)
+
+
+@dataclass(frozen=True)
+class ConfigSource:
+    """Where the configuration of a gateway is read, and what the command line says beside it."""
+
+    file: Path
+    record: bool
+    host: str | None = None
+    port: int | None = None
+    workers: int | None = None
+
+    def read(self) -> ServeConfig:
+        """Return the configuration as the file has it now."""
+        read = read_config(self.file, record=self.record)
+        return overridden(read, host=self.host, port=self.port, workers=self.workers)
 
 
 def overridden(
@@ -107,6 +129,7 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
         raise ConfigError(name, "serve", "is missing; give [serve] with database and strongest")
     folder = file.absolute().parent
     serve = convert(tables["serve"], ServeSection, name, "serve")
+    pid_file = None if serve.pid_file is None else str(folder / serve.pid_file)
     recorded = "record" in tables or record
     policies = {
         policy: _placed(convert(table, PolicySection, name, f"policies.{policy}"), folder)
@@ -114,7 +137,9 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
     }
     config = ServeConfig(
         file=name,
-        serve=msgspec.structs.replace(serve, database=placed_database(serve.database, folder)),
+        serve=msgspec.structs.replace(
+            serve, database=placed_database(serve.database, folder), pid_file=pid_file
+        ),
         record=convert(tables.get("record", {}), RecordSection, name, "record")
         if recorded
         else None,
@@ -143,6 +168,15 @@ def _named(serve: ServeSection, policies: Iterable[PolicySection]) -> Iterator[s
 def placed_database(database: str, folder: Path) -> str:
     """Return where a database is: an address as it stands, a file from a folder on."""
     return database if "://" in database else str(folder / database)
+
+
+def pid_file_beside(database: str) -> Path | None:
+    """Return where the pid file of a gateway is by itself; None: it has none.
+
+    >>> str(pid_file_beside("data/farthing.db")), pid_file_beside("postgresql://host/name")
+    ('data/farthing.db.pid', None)
+    """
+    return None if "://" in database else Path(f"{database}.pid")
 
 
 def _tables(tables: Mapping[str, Any], file: str) -> list[tuple[str, Any]]:

@@ -54,6 +54,9 @@ class ServeSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Seconds for which a model with fallbacks is left alone after failures in a row; 0: not."""
     telemetry: bool = False
     """Whether spans and metrics go to the OpenTelemetry collector that the environment names."""
+    pid_file: str | None = None
+    """Where `farthing gateway reload` finds the server; None: beside its database, if that is a
+    file."""
 
     def __post_init__(self) -> None:
         if self.lease_s <= self.deadline_s:

@@ -17,7 +17,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from farthing.gateway.monitoring.base import PromiseStatus
 from farthing.gateway.spending_report import SpendingReport
@@ -186,7 +186,10 @@ class Metrics:
         _forget_dead(Path(os.environ[SHARED]))
         together = CollectorRegistry()
         MultiProcessCollector(together)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+        try:
+            return generate_latest(together)
+        except FileNotFoundError:  # another worker forgets the dead as well
+            return generate_latest(together)
 
 
 @dataclass(frozen=True)
@@ -227,13 +230,17 @@ class _Ledger:
 
 
 def _forget_dead(folder: Path) -> None:
-    """Leave out what workers had under way that were killed: they will never count it down."""
-    for file in folder.glob("gauge_live*.db"):
+    """Leave out what is true of living workers alone.
+
+    What dead ones had under way they never count down, and how a policy is that they had may be
+    said of one that is served no more.
+    """
+    for file in folder.glob("gauge_*.db"):
         number = int(file.stem.rpartition("_")[2])
         try:
             os.kill(number, 0)
         except ProcessLookupError:
-            mark_process_dead(number)  # type: ignore[no-untyped-call]
+            file.unlink(missing_ok=True)
         except PermissionError:
             continue
 

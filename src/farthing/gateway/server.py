@@ -1,4 +1,4 @@
-"""Start the gateway: one process or several, on one address, ended in order."""
+"""Start the gateway: one process that answers or several, on one address, ended in order."""
 
 import asyncio
 import math
@@ -7,14 +7,12 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from farthing.errors import InputError, MissingExtraError
-from farthing.gateway.config import ServeConfig, overridden, read_config
-from farthing.gateway.config_warnings import of_keys
+from farthing.gateway.config import ConfigSource, ServeConfig
 from farthing.gateway.repeated_lines import summed_lines
 from farthing.models.chat_serving import bind, shown
 from farthing.storage.migrations import migrate
@@ -22,74 +20,49 @@ from farthing.storage.migrations import migrate
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-FILE, RECORD = "FARTHING_SERVE_CONFIG", "FARTHING_SERVE_RECORD"
-WATCH, WORKERS = "FARTHING_SERVE_WATCH", "FARTHING_SERVE_WORKERS"
-"""Environment variables that tell a worker what to serve, as one of how many."""
+    from farthing.gateway.connections import ConnectionConfig
+
 SILENT_S = 30
 """A worker that says nothing for so many seconds is started again; a busy machine starts slowly."""
 
 
-Ready = Callable[[str, Sequence[str]], None]
-"""Is told the address, and what to know of bundles and budgets, a line each."""
+Ready = Callable[[ServeConfig, str, Sequence[str]], None]
+"""Is told what is served, at which address, and what to know of it, a line each."""
 
 
-def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> None:
+def serve(source: ConfigSource, *, watch: bool, ready: Ready) -> None:
     """Serve until the process is asked to end; requests under way are finished first.
 
+    This process itself answers nothing: it looks after those that do, and has others take over from
+    them when it is asked to read its configuration again.
+
     Args:
-        config: what is served; it was read and checked.
-        record: whether traffic is recorded.
+        source: where the configuration is read.
         watch: whether bundles are read again when they change.
         ready: told before the first request.
 
     The tables of its database are made or changed here, before any worker starts.
     """
+    config = source.read()
     try:
-        import uvicorn  # noqa: PLC0415 - an extra
+        import uvicorn  # noqa: F401, PLC0415 - an extra
 
-        from farthing.gateway.admin.state import opened_pages  # noqa: PLC0415
-        from farthing.gateway.app_state import open_gateway  # noqa: PLC0415
-        from farthing.gateway.connections import ConnectionConfig  # noqa: PLC0415
-        from farthing.gateway.workers import Workers, set_signals  # noqa: PLC0415
+        from farthing.gateway.candidate import read_again, tried  # noqa: PLC0415
+        from farthing.gateway.reloading import found_at  # noqa: PLC0415
+        from farthing.gateway.workers import Workers, ignore_signals  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingExtraError("serving", "serve") from None
 
-    async def tried() -> list[str]:
-        await migrate(config.serve.database)
-        async with AsyncExitStack() as stack:
-            gateway = await stack.enter_async_context(open_gateway(config, watch=False))
-            if config.has_page:
-                await stack.enter_async_context(opened_pages(gateway))
-            found = [note for one in gateway.chat.policies.values() for note in one.notes()]
-            now = datetime.now(UTC)
-            keys = None if gateway.keys is None else await gateway.keys.list()
-            return found if keys is None else [*found, *of_keys(config, keys, now)]
-
-    notes = asyncio.run(tried())  # what a worker could not open is said here, once and in a line
-    section = config.serve
-    listening = bind(section.host, section.port)
-    os.environ[FILE] = str(Path(config.file).absolute())
-    os.environ[RECORD], os.environ[WATCH] = str(int(record)), str(int(watch))
-    os.environ[WORKERS] = str(section.workers)
-    with _shared_metrics(section.workers), summed_lines():
-        settings = ConnectionConfig(
-            "farthing.gateway.server:worker",
-            client_timeout_s=section.client_timeout_s,
-            factory=True,
-            workers=section.workers,
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=math.ceil(section.drain_s),
-            timeout_worker_healthcheck=SILENT_S,
-            server_header=False,
-            forwarded_allow_ips=list(config.page.proxies),
-        )
-        ready(shown(listening), notes)
-        if section.workers == 1:
-            set_signals()
-            uvicorn.Server(settings).run(sockets=[listening])
-            return
-        supervisor = Workers(settings, sockets=[listening])
+    ignore_signals()
+    asyncio.run(migrate(config.serve.database))
+    # What a worker could not open is said here, once and in a line.
+    notes = asyncio.run(tried(config)).notes
+    listening = bind(config.serve.host, config.serve.port)
+    settings = partial(_settings, watch=watch)
+    with _shared_metrics(), summed_lines(), found_at(config.pid_file) as (outcomes, unfound):
+        said = notes if unfound is None else (*notes, f"note: {unfound}")
+        ready(config, shown(listening), said)
+        supervisor = Workers(config, settings, partial(read_again, source), outcomes, [listening])
         waiting = threading.Thread(target=_refuse, args=(supervisor.should_exit, listening))
         waiting.start()
         try:
@@ -99,6 +72,26 @@ def serve(config: ServeConfig, *, record: bool, watch: bool, ready: Ready) -> No
             waiting.join()
         if supervisor.none_left:
             raise InputError("no worker could be started; what they said stands above")
+
+
+def _settings(config: ServeConfig, *, watch: bool) -> "ConnectionConfig":
+    """Return what the workers of a configuration serve, and how."""
+    from farthing.gateway.connections import ConnectionConfig  # noqa: PLC0415 - an extra
+
+    section = config.serve
+    return ConnectionConfig(
+        partial(worker, config, watch=watch),
+        client_timeout_s=section.client_timeout_s,
+        retire_s=section.deadline_s,
+        factory=True,
+        workers=section.workers,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=math.ceil(section.drain_s),
+        timeout_worker_healthcheck=SILENT_S,
+        server_header=False,
+        forwarded_allow_ips=list(config.page.proxies),
+    )
 
 
 def _refuse(asked_to_end: threading.Event, listening: socket.socket) -> None:
@@ -111,21 +104,16 @@ def _refuse(asked_to_end: threading.Event, listening: socket.socket) -> None:
     listening.close()
 
 
-def worker() -> "Starlette":
-    """Return the application of one worker, as the environment says what to serve."""
+def worker(config: ServeConfig, *, watch: bool) -> "Starlette":
+    """Return the application of one worker."""
     from farthing.gateway.app import application  # noqa: PLC0415 - an extra
 
-    record, watch = os.environ[RECORD] == "1", os.environ[WATCH] == "1"
-    read = read_config(Path(os.environ[FILE]), record=record)
-    return application(overridden(read, workers=int(os.environ[WORKERS])), watch=watch)
+    return application(config, watch=watch)
 
 
 @contextmanager
-def _shared_metrics(workers: int) -> Iterator[None]:
-    """Give several workers a folder in which their figures add up."""
-    if workers == 1:
-        yield
-        return
+def _shared_metrics() -> Iterator[None]:
+    """Give workers a folder in which their figures add up, also those of workers that ended."""
     with tempfile.TemporaryDirectory(prefix="farthing-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield

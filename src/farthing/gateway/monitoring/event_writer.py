@@ -11,6 +11,7 @@ from farthing.gateway.monitoring.events import (
     event_row,
     under,
 )
+from farthing.gateway.monitoring.latency import HALF_HOUR_US
 from farthing.gateway.monitoring.promises import tested
 from farthing.gateway.recording.record import RequestRecord
 from farthing.gateway.recording.traffic_rows import cost_of
@@ -65,6 +66,7 @@ def _reply(passed: RequestRecord, under: Under) -> Row:
         confidence=decided.confidence,
         cost_usd=usd_from_nano(cost) if known else None,
         latency_s=float(passed.latency_s),
+        half_hour=microseconds(passed.at) // HALF_HOUR_US,
     )
     return event_row(passed.id, under, event, passed.at)
 

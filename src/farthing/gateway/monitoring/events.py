@@ -43,6 +43,8 @@ class Replied(RequestEvent, frozen=True, kw_only=True, tag="replied"):
     confidence: float | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
+    half_hour: int | None = None
+    """In which it was asked, since 1970."""
 
 
 class AuditAsked(RequestEvent, frozen=True, kw_only=True, tag="asked"):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from farthing.gateway.monitoring.promises import is_difference
-from farthing.promises.certificate import FloatArray, IntArray
+from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.confidence_sequence import MeanState, estimate
 from farthing.promises.statistics.drift import ExchangeabilityTest, rounded, unrounded
 
@@ -73,11 +73,10 @@ def promise_said(
     )
 
 
-def signal_said(signal: str, window: Window, test: ExchangeabilityTest) -> str:
-    """Say that a signal changed, from what to what.
+def values_said(signal: str, window: Window, test: ExchangeabilityTest) -> str:
+    """Say from what to what a signal changed, as means.
 
-    Latency is the median, since some replies take very long; the others are means. What was before
-    is known as it was rounded.
+    What was before is known as it was rounded.
 
     Args:
         signal: its name.
@@ -89,26 +88,17 @@ def signal_said(signal: str, window: Window, test: ExchangeabilityTest) -> str:
     counts = np.array(test.counts, dtype=np.int64)
     np.subtract.at(counts, np.searchsorted(seen, rounded(last)), 1)
     number = int(counts.sum())
-    middle = "the median" if signal == "latency" else "the mean"
-    said = f"The {signal} of replies is no longer what it was"
-    if number:
-        lately = _middle(signal, last, np.ones(len(last), dtype=np.int64))
-        before = _middle(signal, unrounded(seen), counts)
-        unit = "{:.3g} s" if signal == "latency" else "${:.3g}" if signal == "cost" else "{:.3g}"
-        said += (
-            f": of the last {len(last)} {middle} is {unit.format(lately)}, of the {number:,} "
-            f"before {unit.format(before)}"
-        )
+    unit = "${:.3g}" if signal == "cost" else "{:.3g}"
+    said = f"of the last {len(last)} the mean is {unit.format(float(last.mean()))}"
+    if not number:
+        return said
+    before = float(unrounded(seen) @ counts / number)
+    return f"{said}, of the {number:,} before {unit.format(before)}"
+
+
+def signal_said(signal: str, how: str) -> str:
+    """Say that a signal changed, and how."""
     return (
-        f"{said}. Whether the promise is kept it does not say: look at the audits, or draw more of "
-        "them."
+        f"The {signal} of replies is no longer what it was: {how}. Whether the promise is kept it "
+        "does not say: look at the audits, or draw more of them."
     )
-
-
-def _middle(signal: str, values: FloatArray, counts: IntArray) -> float:
-    """Return the median of latencies, else the mean; values came as often as counts say."""
-    if signal != "latency":
-        return float(values @ counts / counts.sum())
-    order = np.argsort(values)
-    reached = np.cumsum(counts[order]) * 2 >= counts.sum()
-    return float(values[order][np.argmax(reached)])

@@ -18,15 +18,23 @@ from farthing.gateway.monitoring.events import (
     Replied,
     Volunteered,
 )
-from farthing.gateway.monitoring.recent_window import Window, promise_said, signal_said, with_last
+from farthing.gateway.monitoring.latency import LATENCY, LatencyStats, Timed
+from farthing.gateway.monitoring.recent_window import (
+    Window,
+    promise_said,
+    signal_said,
+    values_said,
+    with_last,
+)
 from farthing.gateway.recording.audit_sampling import lot
 from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.confidence_sequence import MeanState, observe
 from farthing.promises.statistics.drift import ExchangeabilityTest, PromiseTest
 
 PROMISE = "promise"
-SIGNALS = ("agreement", "confidence", "cost", "latency")
-"""What replies show without a grade."""
+IN_NO_ORDER = ("agreement", "confidence", "cost")
+SIGNALS = (*IN_NO_ORDER, LATENCY)
+"""What replies show without a grade; latency has a daily rhythm, and resembles its neighbours."""
 SHARES = 1 + len(SIGNALS)
 """Tests that share the probability of a false alarm."""
 MOST_GROUPS = 50
@@ -60,6 +68,9 @@ class CertificateStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     all: StreamStats
     promise: PromiseTest | None = None
     signals: dict[str, ExchangeabilityTest] = {}
+    """Of those that come in no particular order."""
+    latency: LatencyStats | None = None
+    """None: no reply came yet, or none since its alarm was closed."""
     rung: dict[str, int] = {}
     """How many alarms each signal raised."""
     open: tuple[str, ...] = ()
@@ -114,7 +125,7 @@ def begin(first: Replied, delta: float) -> CertificateStats:
         delta=delta,
         all=StreamStats(MeanState.begin(delta)),
         promise=PromiseTest.begin(1 - (first.promised or 0.0)) if tests else None,
-        signals={name: ExchangeabilityTest.begin() for name in SIGNALS},
+        signals={name: ExchangeabilityTest.begin() for name in IN_NO_ORDER},
     )
 
 
@@ -234,7 +245,8 @@ def _tested(
         floor: of all audits that were graded before.
     """
     level, raised = whole.delta / SHARES, []
-    promise, signals, lately = whole.promise, dict(whole.signals), dict(whole.lately)
+    promise, lately = whole.promise, dict(whole.lately)
+    signals = {name: whole.signals[name] for name in IN_NO_ORDER}
     values, weights, _ = _graded([event for _, event in events], floor)
     lately[PROMISE] = with_last(lately.get(PROMISE, ()), values, weights)
     if promise is not None and PROMISE not in whole.open and len(values):
@@ -249,7 +261,7 @@ def _tested(
             )
             raised.append(_raised(whole, PROMISE, promise.evidence(), said))
     replies = [(name, event) for name, event in events if isinstance(event, Replied)]
-    for signal in SIGNALS:
+    for signal in IN_NO_ORDER:
         known = [(name, _of(event, signal)) for name, event in replies]
         shown = [(name, value) for name, value in known if value is not None]
         if signal in whole.open or not shown:
@@ -259,13 +271,20 @@ def _tested(
         test = signals[signal] = signals[signal].observe(new, uniforms)
         lately[signal] = with_last(lately.get(signal, ()), new, np.ones_like(new))
         if test.alarms(level):
-            said = signal_said(signal, lately[signal], test)
+            said = signal_said(signal, values_said(signal, lately[signal], test))
             raised.append(_raised(whole, signal, test.evidence(), said))
+    latency = whole.latency
+    if LATENCY not in whole.open:
+        latency = (latency or LatencyStats.begin()).after(_timed(replies))
+        if latency.test.alarms(level):
+            said = signal_said(LATENCY, latency.says())
+            raised.append(_raised(whole, LATENCY, latency.test.evidence(), said))
     rung = whole.rung | {one.signal: one.number for one in raised}
     whole = msgspec.structs.replace(
         whole,
         promise=promise,
         signals=signals,
+        latency=latency,
         rung=rung,
         open=(*whole.open, *(one.signal for one in raised)),
         stretch=whole.stretch + any(one.signal == PROMISE for one in raised),
@@ -277,9 +296,16 @@ def _tested(
 def _of(reply: Replied, signal: str) -> float | None:
     if signal == "cost":
         return reply.cost_usd
-    if signal == "latency":  # of neighbours alike, which would ring in any quiet stream
-        return reply.latency_s if reply.audited else None
     return reply.agreement if signal == "agreement" else reply.confidence
+
+
+def _timed(replies: Sequence[tuple[str, Replied]]) -> list[Timed]:
+    """Return latencies, but of replies that an older version wrote."""
+    return [
+        (name, reply.half_hour, reply.latency_s)
+        for name, reply in replies
+        if reply.half_hour is not None and reply.latency_s is not None
+    ]
 
 
 def _reopened(whole: CertificateStats, signal: str) -> CertificateStats:
@@ -289,13 +315,14 @@ def _reopened(whole: CertificateStats, signal: str) -> CertificateStats:
     promise, signals = whole.promise, dict(whole.signals)
     if signal == PROMISE:
         promise = None if whole.promise is None else PromiseTest.begin(whole.promise.alpha)
-    else:
+    elif signal != LATENCY:
         signals[signal] = ExchangeabilityTest.begin()
     return msgspec.structs.replace(
         whole,
         open=tuple(one for one in whole.open if one != signal),
         promise=promise,
         signals=signals,
+        latency=None if signal == LATENCY else whole.latency,
         stretch=whole.stretch + (signal == PROMISE),
         lately={name: window for name, window in whole.lately.items() if name != signal},
     )

@@ -173,7 +173,7 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     @classmethod
     def begin(cls) -> "ExchangeabilityTest":
         """Return the test before any observation; a tenth of the stake bets at once."""
-        return cls((), (), Fortune.begin(len(_TILTS) + len(_BREAKS), waiting=0.9))
+        return cls((), (), begin_bets())
 
     def observe(self, values: FloatArray, uniforms: FloatArray) -> "ExchangeabilityTest":
         """Take in values, in the order in which they came.
@@ -222,12 +222,17 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     def _followed(self, x: IntArray, u: FloatArray) -> tuple["ExchangeabilityTest", FloatArray]:
         seen = np.array(self.seen, dtype=np.int64)
         counts = np.array(self.counts, dtype=np.int64)
-        p = _p_values(seen, counts, x, u)
+        p = p_values(seen, counts, x, u)
         fortune, path = self.fortune.after(densities(p))
         kept, where = np.unique(np.concatenate([seen, x]), return_inverse=True)
         total = np.zeros(len(kept), dtype=np.int64)
         np.add.at(total, where, np.concatenate([counts, np.ones_like(x)]))
         return ExchangeabilityTest(tuple(kept.tolist()), tuple(total.tolist()), fortune), path
+
+
+def begin_bets() -> Fortune:
+    """Return the stake that is bet on `densities`; a tenth of it bets at once."""
+    return Fortune.begin(len(_TILTS) + len(_BREAKS), waiting=0.9)
 
 
 def rounded(values: FloatArray) -> IntArray:
@@ -265,7 +270,7 @@ def densities(p_values: FloatArray) -> FloatArray:
     return np.hstack([tilted, stepped / (_BREAKS + _RISES * (1 - _BREAKS))])
 
 
-def _p_values(seen: IntArray, counts: IntArray, x: IntArray, u: FloatArray) -> FloatArray:
+def p_values(seen: IntArray, counts: IntArray, x: IntArray, u: FloatArray) -> FloatArray:
     """Return the p-value of each value among itself and all before it, [k]."""
     below = np.concatenate([[0], np.cumsum(counts)])
     first, last = np.searchsorted(seen, x, "left"), np.searchsorted(seen, x, "right")
