@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from farthing.corl.base import Mode
-from farthing.corl.episode import Rules
+from farthing.corl.opened import check_readable, controller_of
 from farthing.corl.policy import ControllerPolicy
 from farthing.corl.pool import ControllerPool
-from farthing.corl.runner import Controlled, Controller, ControllerSampling
-from farthing.corl.session import check_readable
+from farthing.corl.runner import Controlled
 from farthing.errors import InputError, ModelError
 from farthing.models.base import Message, Model, Prompt
 from farthing.models.embedded import EmbeddedSettings
 from farthing.models.local import LocalSettings
 from farthing.money import nano_from_usd
-from farthing.runtime.agents.base import PlainAgent
 from farthing.tasks.base import Question
 
 
@@ -58,14 +56,13 @@ def ask(
         raise InputError("the question is empty; give its text")
     pool.questions.check(question)
     check_readable(pool, question)
-    rules = pool.rules
-    chosen = ControllerPolicy(rules, pool.modes).mode(mode)
+    chosen = ControllerPolicy(pool.rules, pool.modes).mode(mode)
     models = pool.models.open()
     named = Question(f"ask-{sha256(question.encode()).hexdigest()[:12]}", question)
 
     async def play() -> LiveAnswer:
         try:
-            controller = _controller(pool, rules, models)
+            controller = controller_of(pool, models)
             done = await controller.answer(named, chosen, budget_nano=budget_nano)
             dearest = await _dearest(pool, models, done, known_usd or {})
             return LiveAnswer(chosen, budget_nano, done, dearest)
@@ -73,20 +70,6 @@ def ask(
             await asyncio.gather(*(model.aclose() for model in models.values()))
 
     return asyncio.run(play())
-
-
-def _controller(pool: ControllerPool, rules: Rules, models: dict[str, Model]) -> Controller:
-    task = pool.grader()
-    return Controller(
-        model=models[pool.controller],
-        experts=[
-            PlainAgent(models[name], name, task.normalise, pool.max_tokens) for name in pool.experts
-        ],
-        rules=rules,
-        task=task,
-        sampling=ControllerSampling(pool.max_tokens),
-        shown="answer" if pool.style == "compact" else "text",
-    )
 
 
 async def _dearest(

@@ -27,7 +27,7 @@ from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.app_state import GatewayState, open_gateway
 from farthing.gateway.auth import authenticate
-from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.bundles import ServedMode
 from farthing.gateway.client_connection import go_on, gone, read_body
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.endpoint import answer
@@ -260,11 +260,11 @@ def _described(gateway: GatewayState, name: str) -> dict[str, Any]:
     return found | {"farthing": {"kind": "policy", "modes": modes}}
 
 
-def _promise(policy: GatewayPolicy, one: ServedBundle) -> str:
-    """Say what a bundle promises now."""
+def _promise(policy: GatewayPolicy, one: ServedMode) -> str:
+    """Say what a mode promises now."""
     if why := policy.why_over(one):
         return f"Nothing is promised: {why}."
-    return str(one.bundle.certificate or "nothing is promised")
+    return str(one.certificate or "nothing is promised")
 
 
 def _json(

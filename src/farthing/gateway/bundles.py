@@ -1,11 +1,17 @@
-"""Bundles that were read, and which of them answers under a request's budget."""
+"""Who may decide about a policy's requests, and who does so under a request's budget."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
+from typing import Protocol as Interface
 
 from farthing.bundle.base import Bundle
+from farthing.process.value import PolicyValue
+from farthing.promises.certificate import Certificate
+from farthing.runtime.answer import Answer
 from farthing.runtime.base import Turn
+from farthing.runtime.meter import Meter
 from farthing.runtime.protocol import Protocol, cost_bound
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
@@ -18,15 +24,83 @@ _ASKED_WITH: Mapping[Provenance, str] = {
 }
 
 
+class ServedMode(Interface):
+    """Who decides in a mode of a policy, and what is promised of that: a bundle or a controller."""
+
+    @property
+    def mode(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What was proved of it; None: nothing ever was."""
+        ...
+
+    @property
+    def certificate_id(self) -> str | None:
+        """A mark of the certificate's JSON; None where nothing is certified."""
+        ...
+
+    @property
+    def value(self) -> PolicyValue | None:
+        """What it costs and is worth; None: nobody measured that."""
+        ...
+
+    @property
+    def reliability(self) -> Fraction | None:
+        """The least share of answers that is promised to be right, or to be the reference's."""
+        ...
+
+    @property
+    def question_budget_nano(self) -> int | None:
+        """The budget that its promise was calibrated under."""
+        ...
+
+    @property
+    def invalid_because(self) -> Sequence[str]:
+        """Why nothing that was proved holds of what answers now, a clause each."""
+        ...
+
+    @property
+    def whole_replies(self) -> bool:
+        """Whether clients get the whole reply that an answer was read from; else answers alone."""
+        ...
+
+    async def answer(self, question: Question, *, budget_nano: int | None, meter: Meter) -> Answer:
+        """Answer a question, for at most so many nano-dollars; the meter pays."""
+        ...
+
+    def answered(self, done: Answer) -> bool:
+        """Return whether what came of a question is its end, and no failure or lack of money."""
+        ...
+
+    def says(self, done: Answer) -> str:
+        """Return what is promised of an answer, in a sentence or more, or why nothing is."""
+        ...
+
+
 @dataclass(frozen=True)
 class ServedBundle:
     """A bundle that decides, with the agents that it decides about."""
+
+    whole_replies: ClassVar = True
 
     mode: str
     bundle: Bundle
     runner: PolicyRunner
     certificate_id: str | None
     """A mark of the certificate's JSON; None where nothing is certified."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What was proved of it; None where it was not calibrated."""
+        return self.bundle.certificate
+
+    @property
+    def value(self) -> PolicyValue | None:
+        """What it came to on its traces; None: it does not say."""
+        return self.bundle.value
 
     @property
     def reliability(self) -> Fraction | None:
@@ -36,14 +110,14 @@ class ServedBundle:
         promised.
         """
         certificate = self.bundle.certificate
-        if certificate is None or not certificate.promises or self.ended:
+        if certificate is None or not certificate.promises or self.invalid_because:
             return None
         return certificate.promise.reliability
 
     @property
-    def ended(self) -> str:
-        """Why nothing that was proved holds of what answers now; empty where it does."""
-        return "; ".join(self.runner.validity.invalid_because)
+    def invalid_because(self) -> Sequence[str]:
+        """Why nothing that was proved holds of what answers now, a clause each."""
+        return self.runner.validity.invalid_because
 
     @property
     def asked_with(self) -> str:
@@ -65,12 +139,24 @@ class ServedBundle:
         certificate = self.bundle.certificate
         return certificate.question_budget_nano if certificate else None
 
+    async def answer(self, question: Question, *, budget_nano: int | None, meter: Meter) -> Answer:
+        """Answer a question as the bundle decides."""
+        return await self.runner.answer(question, budget_nano=budget_nano, meter=meter)
+
+    def answered(self, done: Answer) -> bool:
+        """Return whether somebody answered, or the bundle withheld its answer."""
+        return done.abstained or any(call.error is None for call in done.calls)
+
+    def says(self, done: Answer) -> str:
+        """Return what the certificate promises of an answer."""
+        return done.promise
+
 
 @dataclass(frozen=True)
 class BundleChoice:
-    """Which bundle answers a request, and under which budget."""
+    """Who decides about a request, and under which budget."""
 
-    loaded: ServedBundle | None
+    loaded: ServedMode | None
     """None: the strongest model answers."""
     budget_nano: int | None = None
     why: str = ""
@@ -80,15 +166,17 @@ class BundleChoice:
 
 
 def select_bundle(
-    some: list[ServedBundle], budget_nano: int | None, most_nano: int | None
+    some: list[ServedMode], budget_nano: int | None, most_nano: int | None
 ) -> BundleChoice:
-    """Return the cheapest bundle, or the one whose calibrated budget fits best.
+    """Return the cheapest mode, or the one whose calibrated budget fits best.
 
     Args:
-        some: the bundles, the cheapest first.
+        some: the modes, the cheapest first.
         budget_nano: what the request may cost; None: it does not say.
         most_nano: the most that can be spent on it; a budget of so much binds nothing.
     """
+    if all(one.certificate is None for one in some):
+        return BundleChoice(some[0], budget_nano)
     if budget_nano is None or (most_nano is not None and budget_nano >= most_nano):
         free = [one for one in some if one.question_budget_nano is None]
         first = (free or some)[0]

@@ -216,8 +216,8 @@ class Chat:
     ) -> Iterator[RequestCharges]:
         """Return who pays while the block runs, and learn from its tries which models fail."""
         policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
-        of_job = route.policy is not None and route.policy.section.job is not None
-        noting = frozenset[str]() if of_job else self.proxy.noting
+        others = route.policy is not None and route.policy.section.brings_models
+        noting = frozenset[str]() if others else self.proxy.noting
         charges = RequestCharges(
             self.ledger,
             self.limits,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.bundles import ServedMode
 from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
@@ -177,7 +177,7 @@ _HEADERS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
 
 def build_reply(
     answer: Answer,
-    loaded: ServedBundle,
+    loaded: ServedMode,
     model: str,
     latency_s: float,
     why: str = "",
@@ -187,24 +187,25 @@ def build_reply(
 
     Args:
         answer: what came of the question.
-        loaded: the bundle that decided.
+        loaded: who decided.
         model: what the client asked for.
         latency_s: seconds that it took.
         why: why nothing is promised, beside what the answer itself says.
         ended: why what was promised is promised no more.
     """
-    calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
-    own = tuple(one for one in answer.caveats if one not in loaded.runner.validity.invalid_because)
+    calls, whole = answer.calls, loaded.whole_replies
+    own = tuple(one for one in answer.caveats if one not in loaded.invalid_because)
     under = replace(answer, caveats=own).guaranteed and not why
     promises = under and answer.guaranteed and not ended
     certificate = answer.certificate
     whole_set = certificate is not None and certificate.promise.whole_sets
     some = answer.answers if whole_set else answer.answers[:1]
-    texts: tuple[str | None, ...] = tuple(_said(one, calls) for one in some)
+    texts: tuple[str | None, ...] = tuple(_said(one, calls) if whole else one.text for one in some)
     if answer.escalated is not None and not answer.answers:
         texts = (answer.escalated.text or answer.escalated.answer or "",)
     elif not texts:
-        texts = (None,) if answer.abstained or not _last(calls) else (_last(calls),)
+        last = _last(calls) if whole and not answer.abstained else None
+        texts = (last,)
     kind = certificate.promise.kind() if certificate else None
     receipt = Receipt(
         trace=answer.id,
@@ -213,7 +214,7 @@ def build_reply(
         cost_nano=answer.cost_nano,
         latency_s=latency_s,
         promise=str(kind) if promises else NONE,
-        says=f"Nothing is promised: {why or ended}." if why or ended else answer.promise,
+        says=f"Nothing is promised: {why or ended}." if why or ended else loaded.says(answer),
         certificate=loaded.certificate_id if promises else None,
         mode=loaded.mode,
         under=loaded.certificate_id if under else None,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from farthing.gateway.config import ServeConfig
 
 _OWNERS = ("key:", "team:", "model:", "policy:")
+_NOT_A_CONTROLLERS = (
+    *("task", "max_tokens", "bundle", "modes", "pacing", "trial", "audit", "explore"),
+)
+"""Fields of a policy that mean nothing where a controller decides."""
 _Wrong = tuple[str, str]
 """A field, and what is wrong with it."""
 
@@ -85,8 +89,15 @@ def _of_plugin(field: str, group: str, name: str) -> Iterator[_Wrong]:
 
 
 def _of_bundles(field: str, policy: PolicySection) -> Iterator[_Wrong]:
-    if bool(policy.pool) == (policy.job is not None):
-        yield field, "give either a pool of models or a job"
+    if bool(policy.pool) + (policy.job is not None) + (policy.controller is not None) != 1:
+        yield field, "give either a pool of models, a job or a controller"
+    if policy.controller is not None:
+        usual = PolicySection()
+        for name in _NOT_A_CONTROLLERS:
+            if getattr(policy, name) != getattr(usual, name):
+                said = "means nothing beside a controller: its pool has the task, the modes and the"
+                yield f"{field}.{name}", f"{said} longest reply, and it promises nothing"
+        return
     if policy.bundle is not None and policy.modes:
         yield field, "give either a bundle or modes"
     if policy.job is not None and not policy.bundles:

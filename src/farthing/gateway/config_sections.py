@@ -122,6 +122,9 @@ class PolicySection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The models, each asked as the client asked."""
     job: str | None = None
     """In place of a pool: the job whose agents answer, as `farthing collect` ran it."""
+    controller: str | None = None
+    """In place of a pool: the one whose controller answers, a file as `farthing corl` reads it,
+    `two` or `four`; or the folder of a controller that was trained."""
     task: str = "text"
     """How answers are read and compared."""
     system: str = ""
@@ -151,6 +154,11 @@ class PolicySection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         if self.audit + self.explore > 1:
             raise ValueError("audit and explore are shares of the same replies: at most 1 together")
+
+    @property
+    def brings_models(self) -> bool:
+        """Whether it has models of its own, beside the gateway's."""
+        return self.job is not None or self.controller is not None
 
     @property
     def bundles(self) -> Mapping[str, str]:

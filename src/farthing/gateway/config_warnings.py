@@ -28,7 +28,7 @@ def remarks(config: ServeConfig) -> list[str]:
     found += [f"note: {said}" for said in _of_watching(config)]
     for name, policy in config.policies.items():
         missing = [path for path in policy.bundles.values() if not Path(path).is_dir()]
-        if missing or not policy.bundles:
+        if missing or not (policy.bundles or policy.controller):
             found.append(
                 f"note: {PREFIX}{name} has no bundle yet: {serve.strongest} answers, "
                 "and nothing is promised"

@@ -1,4 +1,4 @@
-"""Opens the policies of a configuration: a pool of models, or the agents of a job."""
+"""Opens the policies of a configuration: a pool of models, the agents of a job, a controller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,15 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from farthing import plugins
+from farthing.corl.checkpoint import pool_of
+from farthing.corl.opened import controller_of
 from farthing.gateway.charging import section_of
 from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.circuit_breaker import limit_retries, with_efforts
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import PolicySection
+from farthing.gateway.controllers import served_modes
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.upstream_base import ASSUMED_OUTPUT
 from farthing.models.base import Model
-from farthing.runtime.job import Job, read_job, sold
+from farthing.models.config import ModelsConfig
+from farthing.runtime.job import read_job, sold
 from farthing.runtime.protocol import Independent
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Task
@@ -31,11 +35,14 @@ def open_policies(
     """
     found, closing = {}, []
     for name, section in config.policies.items():
-        if section.job is None:
-            policy = _of_pool(name, section, config, models)
-        else:
+        opened: list[Any] = []
+        if section.job is not None:
             policy, opened = _of_job(name, section, config)
-            closing += opened
+        elif section.controller is not None:
+            policy, opened = _of_controller(name, section, section.controller, config)
+        else:
+            policy = _of_pool(name, section, config, models)
+        closing += opened
         policy.load()
         found[name] = policy
     return found, closing
@@ -71,7 +78,8 @@ def _of_pool(
 def _of_job(
     name: str, section: PolicySection, config: ServeConfig
 ) -> tuple[GatewayPolicy, list[Any]]:
-    job = _hurried(read_job(Path(str(section.job))), config)
+    job = read_job(Path(str(section.job)))
+    job = replace(job, models=_hurried(job.models, config))
     recording, closing = job.open(workers=config.serve.workers)
     most = section.max_tokens or config.serve.default_max_output or ASSUMED_OUTPUT
     protocol, task = recording.protocol, recording.task
@@ -82,14 +90,26 @@ def _of_job(
     return policy, list(closing)
 
 
-def _hurried(job: Job, config: ServeConfig) -> Job:
-    """Return a job whose models are tried as the gateway's own are.
+def _of_controller(
+    name: str, section: PolicySection, named: str, config: ServeConfig
+) -> tuple[GatewayPolicy, list[Any]]:
+    folder = Path(named)
+    pool = pool_of(folder, None).pool if folder.is_dir() else pool_of(None, named).pool
+    opened = _hurried(pool.models, config).open(workers=config.serve.workers)
+    controller = controller_of(pool, opened)
+    plan = Independent(tuple(controller.experts), 1, controller.task)
+    policy = GatewayPolicy(name, section, controller.task, plan, None, pool.max_tokens, ())
+    policy.loaded = served_modes(pool, controller)
+    return policy, list(opened.values())
 
-    Fallbacks stand in for the gateway's model that a call of the job is charged to.
+
+def _hurried(models: ModelsConfig, config: ServeConfig) -> ModelsConfig:
+    """Return models of a job or a controller's pool that are tried as the gateway's own are.
+
+    Fallbacks stand in for the gateway's model that one of their calls is charged to.
     """
-    models = {name: one.settings.model for name, one in job.models.sections.items()}
+    names = {name: one.settings.model for name, one in models.sections.items()}
     own = {name: one.settings.model for name, one in config.models.sections.items()}
-    charged = {name: section_of(name, model, own) for name, model in models.items()}
+    charged = {name: section_of(name, model, own) for name, model in names.items()}
     fallbacks = with_efforts(config.serve.fallbacks, own)
-    replaced = {name for name, section in charged.items() if section in fallbacks}
-    return replace(job, models=limit_retries(job.models, replaced))
+    return limit_retries(models, {name for name, one in charged.items() if one in fallbacks})

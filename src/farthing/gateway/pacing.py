@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choose, release, settle
 from farthing.budgets.pacing.bidding import Bidding
-from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.bundles import ServedMode
 from farthing.gateway.config_sections import PacingSection
 from farthing.money import nano_from_usd
 
@@ -27,7 +27,7 @@ NOTHING = Option(0.0, 0, 0)
 class Paced:
     """The mode that answers a request, and what is reserved for it."""
 
-    mode: ServedBundle
+    mode: ServedMode
     option: Option
     day: date
 
@@ -55,7 +55,7 @@ class Pace:
         pacer: Pacer = plugins.load("pacers", section.pacer)
         return cls(pacer, max(1, budget), max(1, section.requests // workers))
 
-    def choose(self, modes: Sequence[ServedBundle], now: datetime | None = None) -> Paced:
+    def choose(self, modes: Sequence[ServedMode], now: datetime | None = None) -> Paced:
         """Return the mode that answers next, its cost reserved; the cheapest where nothing fits."""
         now = now or datetime.now(UTC)
         self._begin(now)
@@ -107,9 +107,9 @@ class Pace:
         return (sum(usual[: now.hour]) + usual[now.hour] * within) / sum(usual)
 
 
-def _option(loaded: ServedBundle) -> Option:
+def _option(loaded: ServedMode) -> Option:
     """Return a mode as a pacer sees it; what a bundle does not say of itself counts as nothing."""
-    value = loaded.bundle.value
+    value = loaded.value
     nano = 0 if value is None else value.yours.cost_nano // value.yours.questions
     worth = float(loaded.reliability or 0) if value is None else value.yours.accuracy
     return Option(min(1.0, worth), nano, nano)

@@ -1,4 +1,4 @@
-"""The policies of a gateway: which requests are their task, and which bundle decides."""
+"""The policies of a gateway: which requests are their task, and who decides about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,13 @@ from pathlib import Path
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError
 from farthing.gateway.apis.chat import CHAT
-from farthing.gateway.bundles import BundleChoice, ServedBundle, most_nano, select_bundle
+from farthing.gateway.bundles import (
+    BundleChoice,
+    ServedBundle,
+    ServedMode,
+    most_nano,
+    select_bundle,
+)
 from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.config_sections import PolicySection
@@ -24,20 +30,22 @@ from farthing.traces.system import System
 
 @dataclass
 class GatewayPolicy:
-    """One policy: its task, its models, and the bundles that were read."""
+    """One policy: its task, its models, and the bundles that were read, or its controller."""
 
     name: str
     section: PolicySection
     task: Task
     plan: Protocol
-    system: System
+    """Whom its bundles may ask; the experts of a controller."""
+    system: System | None
+    """What it is made of; None: nobody has said, as of a controller."""
     max_output: int
     """Most output tokens of a request of the task."""
     tried: tuple[Agent, ...]
     """Whom trials may ask: the agents, and models that are not in the pool yet."""
     tries: int | None = None
     """Most paid tries of a call, where nothing that is asked depends on what came before."""
-    loaded: Mapping[str, ServedBundle] = field(default_factory=dict)
+    loaded: Mapping[str, ServedMode] = field(default_factory=dict)
     """By mode, the cheapest first; replaced as a whole, since it is read while it is made."""
     unproved: frozenset[str] = frozenset()
     """Modes whose bundles were read and promise nothing, as nothing was proved: none decides."""
@@ -45,6 +53,11 @@ class GatewayPolicy:
     """By mode, when the files were written that were last looked at, damaged ones as well."""
     ended: Mapping[tuple[str, str | None], str] = field(default_factory=dict)
     """By mode and certificate, why an alarm ended its promise; replaced as a whole."""
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The names of its modes, the cheapest first: those of bundles, or of a controller."""
+        return tuple(self.section.bundles or self.loaded)
 
     @property
     def to_try(self) -> tuple[Agent, ...]:
@@ -68,13 +81,13 @@ class GatewayPolicy:
         """Whether each model answers by itself and once."""
         return self.plan.independent and all(number == 1 for number, _ in self.plan.turns())
 
-    def why_ended(self, loaded: ServedBundle) -> str:
+    def why_ended(self, loaded: ServedMode) -> str:
         """Say why an alarm ended what a bundle promised; empty where none did."""
         return self.ended.get((loaded.mode, loaded.certificate_id), "")
 
-    def why_over(self, loaded: ServedBundle) -> str:
+    def why_over(self, loaded: ServedMode) -> str:
         """Say why nothing that a bundle promised is promised now; empty where it is."""
-        return loaded.ended or self.why_ended(loaded)
+        return "; ".join(loaded.invalid_because) or self.why_ended(loaded)
 
     def load(self) -> list[str]:
         """Read bundles that are new or have changed; return the modes that were read.
@@ -100,7 +113,7 @@ class GatewayPolicy:
                     found[mode] = loaded
             except InputError as error:
                 problems.append(str(error))
-        self.loaded = {mode: found[mode] for mode in self.section.bundles if mode in found}
+        self.loaded = {mode: found[mode] for mode in self.modes if mode in found}
         self.unproved = frozenset(unproved)
         if problems:
             raise InputError("; ".join(problems))
@@ -112,15 +125,13 @@ class GatewayPolicy:
         all_ = self.loaded.values()
         held = {one.mode: None if self.why_over(one) else one.certificate_id for one in all_}
         return {
-            mode: held.get(mode)
-            for mode in self.section.bundles
-            if mode in held or mode in self.unproved
+            mode: held.get(mode) for mode in self.modes if mode in held or mode in self.unproved
         }
 
     def notes(self, *modes: str) -> list[str]:
         """Say of which bundles nothing is promised, and who answers, a line each; of some modes."""
         found = []
-        for mode in modes or self.section.bundles:
+        for mode in modes or self.modes:
             which = f"the bundle of policy {self.name}, mode {mode}"
             if mode in self.unproved:
                 said = "promises nothing, as nothing was proved: the strongest model answers"
@@ -154,7 +165,7 @@ class GatewayPolicy:
         return None if self.tries is None else await most_nano(self.plan, question, self.tries)
 
     def choose(self, options: RequestOptions, most_nano: int | None = None) -> BundleChoice:
-        """Return which bundle answers; a budget is rounded down to one that was calibrated.
+        """Return who decides; a budget is rounded down to one that was calibrated.
 
         Args:
             options: of the request.
@@ -162,8 +173,8 @@ class GatewayPolicy:
         """
         some = list(self.loaded.values())
         if options.mode is not None:
-            if options.mode not in self.section.bundles:
-                known = ", ".join(self.section.bundles) or "none"
+            if options.mode not in self.modes:
+                known = ", ".join(self.modes) or "none"
                 raise InputError(f"there is no mode '{options.mode:.40}'; there are: {known}")
             some = [one for one in some if one.mode == options.mode]
         if not some:
@@ -179,7 +190,7 @@ class GatewayPolicy:
                 return BundleChoice(None, options.budget_nano, said)
         return select_bundle(some, options.budget_nano, most_nano)
 
-    def _keeps(self, one: ServedBundle, asked: Fraction) -> bool:
+    def _keeps(self, one: ServedMode, asked: Fraction) -> bool:
         proved = one.reliability
         return proved is not None and proved >= asked and not self.why_ended(one)
 

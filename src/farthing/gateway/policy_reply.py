@@ -63,37 +63,39 @@ async def answer_with_policy(
     strongest: Baseline,
     group: str | None = None,
 ) -> tuple[PolicyReply, Answer]:
-    """Answer a request under a policy's bundle; return what the client gets, and the answer.
+    """Answer a request as a policy's mode decides; return what the client gets, and the answer.
 
     Args:
         asked: of the policy's task, as the task asks it.
-        chosen: the bundle, and the budget of the request.
+        chosen: who decides, and the budget of the request.
         charges: whose money is spent; its note is the id of the trace.
         proxy: the models by themselves, which a fallback is asked through.
         strongest: the model that savings are counted against.
         group: that of the trace, as it is recorded, since policies may decide by it.
     """
-    if chosen.loaded is None:
-        raise InputError("no bundle was chosen")
+    if (served := chosen.loaded) is None:
+        raise InputError("nobody was chosen")
     request = asked.request
     journal = ChargingJournal(charges, proxy.sections, proxy.breaker.is_open)
     question = Question(charges.note, text_of(request.messages[-1]), group=group)
     try:
-        done = await chosen.loaded.runner.answer(
+        done = await served.answer(
             question, budget_nano=chosen.budget_nano, meter=Meter(journal, disputes=True)
         )
     finally:
         await asyncio.shield(journal.close())
     before = len(charges.tries)
-    fallback = await _fallback(asked, done, journal, proxy)
+    answered = served.answered(done)
+    fallback = await _fallback(asked, journal, proxy, answered=answered)
     if fallback is None:
-        _check(done, journal, request.options.budget_nano)
-        made = build_reply(done, chosen.loaded, request.model, 0.0, chosen.why, chosen.ended)
-        done = _with(done, _unseen(charges.tries, before, proxy.sections))
+        if not answered:
+            raise _refusal(done, journal, request.options.budget_nano)
+        made = build_reply(done, served, request.model, 0.0, chosen.why, chosen.ended)
+        done = _with(done, _unseen(done, charges.tries, before, proxy.sections))
     else:
         own = fallback.call(charges.tries[before:], proxy.sections)
-        done = _with(done, [*_unseen(charges.tries, before, proxy.sections), own])
-        made = fallback.given(done, request.model, chosen.loaded.mode)
+        done = _with(done, [*_unseen(done, charges.tries, before, proxy.sections), own])
+        made = fallback.given(done, request.model, served.mode)
     cost, would = charges.spent_nano, strongest.would_cost(list(done.trace.calls))
     receipt = replace(
         made.receipt,
@@ -142,11 +144,11 @@ class _FallbackReply:
             says=f"Nothing is promised: {said}; no certificate is about that.",
             mode=mode,
         )
-        return PolicyReply((self.reply.api.text(self.reply.body),), receipt, tokens(_calls(done)))
+        return PolicyReply((self.reply.api.text(self.reply.body),), receipt, tokens(done.calls))
 
 
 async def _fallback(
-    asked: RequestContext, done: Answer, journal: ChargingJournal, proxy: Proxy
+    asked: RequestContext, journal: ChargingJournal, proxy: Proxy, *, answered: bool
 ) -> _FallbackReply | None:
     """Ask the fallbacks of the models whose failure nobody's answer came after.
 
@@ -154,8 +156,7 @@ async def _fallback(
     reply is what there is, or its refusal.
     """
     charges = journal.charges
-    nothing = all(call.error is not None for call in _calls(done))
-    failed = unanswered(charges.tries, nothing=nothing)
+    failed = unanswered(charges.tries, nothing=not answered)
     line = proxy.fallbacks_for(failed, {one.model for one in charges.tries})
     if not line:
         return None
@@ -170,15 +171,20 @@ async def _fallback(
     return None
 
 
-def _unseen(tries: Sequence[ChargeAttempt], before: int, sections: Mapping[str, str]) -> list[Call]:
+def _unseen(
+    done: Answer, tries: Sequence[ChargeAttempt], before: int, sections: Mapping[str, str]
+) -> list[Call]:
     """Return the failures that an episode's trace lacks: wrong keys, and those of fallbacks.
 
     Args:
+        done: what came of the episode.
         tries: of the request.
         before: how many of them the policy made.
         sections: what clients call a model to what its provider calls it.
     """
-    own = [one for one in tries[:before] if one.error and one.error.type == _WRONG_KEY]
+    seen = any(call.error and call.error.type == _WRONG_KEY for call in done.calls)
+    mine = () if seen else tries[:before]
+    own = [one for one in mine if one.error and one.error.type == _WRONG_KEY]
     return failed_calls([*own, *tries[before:]], sections, {one.model for one in own})
 
 
@@ -187,29 +193,22 @@ def _with(done: Answer, calls: Sequence[Call]) -> Answer:
     return replace(done, trace=trace)
 
 
-def _calls(done: Answer) -> list[Call]:
-    return [*done.trace.calls, *([done.escalated] if done.escalated else [])]
-
-
-def _check(done: Answer, journal: ChargingJournal, budget_nano: int | None) -> None:
-    """Refuse where nothing was answered since money or every model failed."""
-    calls = _calls(done)
-    if any(call.error is None for call in calls) or done.abstained:
-        return
+def _refusal(done: Answer, journal: ChargingJournal, budget_nano: int | None) -> Exception:
+    """Return why nothing was answered: money or models failed."""
     if journal.refused is not None:
-        raise journal.refused
-    failures = [call.error for call in calls if call.error is not None]
-    if failures:
+        return journal.refused
+    failures = [call.error for call in done.calls if call.error is not None]
+    if failures and (done.ended_by == "failure" or len(failures) == len(done.calls)):
         slow = all(one.type == "timeout" for one in failures)
         limited = all(one.type == "rate_limit" for one in failures)
         status = 504 if slow else 429 if limited else 502
         said = nobody_answered(journal.charges.failed)
         again = {"Retry-After": str(journal.charges.again_s)} if limited else {}
         code = f"upstream_{failures[-1].type}"
-        raise ApiError(status, said, "api_error", code, headers=again)
+        return ApiError(status, said, "api_error", code, headers=again)
     why = next(iter(done.caveats), "nothing could be asked")
     if done.ended_by == "failure":
-        raise ApiError(502, "no model could be asked", "api_error", "upstream_authentication")
+        return ApiError(502, "no model could be asked", "api_error", "upstream_authentication")
     if budget_nano is not None:
         why += f"; this request allows {dollars(budget_nano)}: allow more, or name no budget"
-    raise over_request_budget(why)
+    return over_request_budget(why)

@@ -12,10 +12,8 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.models.lfm2 import Lfm2Network, is_lfm2
 from farthing.models.local import BATCH, LocalModel, LocalSettings
 from farthing.models.prices import Price, PriceTable, Rates, TokenPrice
-from farthing.models.symbol_tokenizer import SymbolTokenizer, is_of_symbols
 
 WEIGHTS = Path(__file__).with_name("weights")
 """The package's own folder."""
@@ -95,27 +93,11 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return prices.find(self.model) or find(self.model, self._folder).price
 
     def open(self, prices: PriceTable) -> LocalModel:
-        """Load the weights and return the model.
-
-        On a processor the package's own kind of network runs on numpy; any other wants PyTorch.
-        """
-        folder, price = self._folder / self.model, self.price(prices)
-        if self.device == "cpu" and is_lfm2(folder) and is_of_symbols(folder):
-            try:
-                network, tokenizer = Lfm2Network.read(folder), SymbolTokenizer.read(folder)
-            except (OSError, ValueError) as error:
-                raise InputError(f"the model '{folder}' cannot be loaded: {error}") from None
-            return LocalModel(
-                network,
-                tokenizer,
-                self.model,
-                price=price,
-                timeout_s=self.timeout_s,
-                batch=self.batch,
-            )
+        """Load the weights and return the model."""
+        price = self.price(prices)
         local = LocalSettings(
             model=self.model,
-            path=str(folder),
+            path=str(self._folder / self.model),
             device=self.device,
             timeout_s=self.timeout_s,
             batch=self.batch,

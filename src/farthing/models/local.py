@@ -5,6 +5,7 @@ It is of the transformers library, or one of the package's own, which need numpy
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -20,8 +21,9 @@ from farthing.models import lfm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import BatchedJob, Batching
 from farthing.models.generation_rows import Generated, GenerationRow, Reason
-from farthing.models.lfm2 import Lfm2Network
+from farthing.models.lfm2 import Lfm2Network, is_lfm2
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
+from farthing.models.symbol_tokenizer import SymbolTokenizer, is_of_symbols
 from farthing.models.weights import load
 
 BATCH = 64
@@ -53,22 +55,34 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return prices.find(self.model)
 
     def open(self, prices: PriceTable) -> "LocalModel":
-        """Load the weights and return the model; its price is the user's own."""
+        """Load the weights and return the model; its price is the user's own.
+
+        On a processor the package's own kind of network runs on numpy; any other wants PyTorch.
+        """
         try:
-            network, tokenizer = load(self.path, self.dtype)
+            network, tokenizer = self._loaded()
         except ImportError:  # torch, which transformers looks for only when it loads
             raise MissingExtraError("running a local model", "lm") from None
         except (OSError, ValueError) as error:
             problem = str(error).splitlines()[0]
             raise InputError(f"the model '{self.path}' cannot be loaded: {problem}") from None
         return LocalModel(
-            network.to(self.device),
+            network,
             tokenizer,
             self.model,
             price=self.price(prices),
             timeout_s=self.timeout_s,
             batch=self.batch,
         )
+
+    def _loaded(self) -> tuple[Any, Any]:
+        """Load the network, where it runs, and its tokenizer."""
+        folder = Path(self.path)
+        plain = self.device == "cpu" and self.dtype in {"auto", "float32"}
+        if plain and is_lfm2(folder) and is_of_symbols(folder):
+            return Lfm2Network.read(folder), SymbolTokenizer.read(folder)
+        network, tokenizer = load(self.path, self.dtype)
+        return network.to(self.device), tokenizer
 
 
 CLOSES = ("</think>", "<answer>")

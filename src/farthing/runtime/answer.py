@@ -81,6 +81,11 @@ class Answer:
     """Whether it was asked as the questions in the bundle's traces were."""
 
     @property
+    def calls(self) -> list[Call]:
+        """All calls: those of the trace, and the one to whom the question was passed on."""
+        return [*self.trace.calls, *([self.escalated] if self.escalated else [])]
+
+    @property
     def cost_usd(self) -> float | None:
         """What was paid, in US dollars, for display."""
         return None if self.cost_nano is None else usd_from_nano(self.cost_nano)

@@ -22,6 +22,7 @@ from page_running import (
     words,
 )
 from scripted_watch import ScriptedWatch
+from serving import until as wait_until
 
 from farthing.gateway.admin.figures import week
 from farthing.gateway.admin.rendering import money
@@ -139,6 +140,26 @@ def test_policies_say_who_may_answer(browser: Browser) -> None:
     assert "Nobody yet: the strongest model answers" in said
     count = sum(one.policy == "support" for one in traffic(700, now()) if one.at >= week(now()))
     assert f"{count} requests" in said
+
+
+def test_a_controller_is_said_to_promise_nothing(tmp_path: Path) -> None:
+    text = serve_section(keys=True) + models("http://127.0.0.1:9/v1") + "[record]\n"
+    owner = made_key(str(tmp_path / "gateway.db"), "owner", "admin", "call")
+    with page(tmp_path, text + '[policies.sums]\ncontroller = "two"\n') as running:
+        headers = {"Authorization": f"Bearer {owner}"}
+        reply = running.chat("farthing/sums", "c=b*7+2;a=4;b=a*3+5;c?", headers=headers)
+        browser = Browser(running)
+        browser.login(owner)
+        said = words(browser, "/admin/policies")
+        assert "the experts of its controller" in said
+        assert (
+            "low: a controller that is told of $0.0000738 a request, and promises nothing" in said
+        )
+        assert "A controller decides, and promises nothing" in words(browser, "/admin/certificates")
+        assert browser.get("/admin/frontier").status == 200
+        path = f"/admin/requests/{reply.json['farthing']['trace_id']}"
+        wait_until(lambda: browser.get(path).status == 200)
+        assert "The controller asked nobody else" in words(browser, path)
 
 
 def test_a_newcomer_is_told_what_to_do_first(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from farthing.gateway.admin.certificate_figures import MOST, Promised, promised
 from farthing.gateway.admin.charts import Tick, floor_of, scale
 from farthing.gateway.admin.figures import Asked, week
 from farthing.gateway.admin.view import View
-from farthing.gateway.bundles import ServedBundle
+from farthing.gateway.bundles import ServedMode
 from farthing.gateway.monitoring.promises import watched
 from farthing.gateway.policies import GatewayPolicy
 
@@ -76,7 +76,7 @@ async def _live(view: View, policy: GatewayPolicy) -> dict[str, Promised]:
     """Return by mode what its replies under the promise in force came to."""
     found = {}
     for one in policy.loaded.values():
-        certificate = one.bundle.certificate
+        certificate = one.certificate
         if certificate is None or one.certificate_id is None:
             continue
         kind = watched(certificate).kind
@@ -155,8 +155,8 @@ def _now(mode: str, live: Promised) -> Point:
     return Point("now", mode, nano, live.share, says, live.interval, drawn)
 
 
-def _of_mode(mode: ServedBundle) -> Point | None:
-    value = mode.bundle.value
+def _of_mode(mode: ServedMode) -> Point | None:
+    value = mode.value
     if value is None:
         return None
     figures = value.yours
@@ -165,8 +165,8 @@ def _of_mode(mode: ServedBundle) -> Point | None:
     return Point("mode", mode.mode, nano, figures.accuracy, says)
 
 
-def _of_reference(mode: ServedBundle) -> Point | None:
-    value = mode.bundle.value
+def _of_reference(mode: ServedMode) -> Point | None:
+    value = mode.value
     if value is None or value.theirs is None or value.reference is None:
         return None
     figures = value.theirs

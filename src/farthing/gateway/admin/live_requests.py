@@ -32,6 +32,7 @@ _ENDED = {
     "failure": "No other call could be made: a model's key does not work.",
 }
 """Why a reply ended that its policy did not end."""
+_ALL_ASKED = "Everybody in the pool had been asked."
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,10 @@ def stopped(view: View, found: Whole) -> str:
         return _ENDED[one.decided.ended_by]
     asked = {call.role for call in calls}
     left = [name for name in policy.section.pool if name not in asked]
-    if not left:
-        return "Everybody in the pool had been asked."
-    return f"The policy needed no more; {', '.join(left)} was not asked."
+    if left:
+        return f"The policy needed no more; {', '.join(left)} was not asked."
+    controlled = policy.section.controller is not None
+    return "The controller asked nobody else." if controlled else _ALL_ASKED
 
 
 def _failed(one: RequestRecord) -> str:

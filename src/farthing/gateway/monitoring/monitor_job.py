@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from farthing.gateway.bundles import ServedBundle
 from farthing.gateway.config_sections import WatchSection
 from farthing.gateway.metrics import Metrics
 from farthing.gateway.monitoring.counter import count
@@ -47,7 +48,7 @@ class Watcher:
         """Note bundles that were read: they decide from now on, or nobody does."""
         for mode in modes:
             loaded = policy.loaded.get(mode)
-            if loaded is not None:
+            if isinstance(loaded, ServedBundle):
                 found = deployed(policy.name, mode, loaded.bundle)
             elif mode in policy.unproved:
                 found = undecided(policy.name, mode)

@@ -96,10 +96,9 @@ class Recorder:
         answer: Answer,
     ) -> None:
         """Record what a policy bought; chance may draw it for an audit, all at once."""
-        calls = [*answer.trace.calls, *([answer.escalated] if answer.escalated else [])]
-        if not calls:
+        if not answer.calls:
             return
-        trace = msgspec.structs.replace(answer.trace, calls=calls, group=policy.name)
+        trace = msgspec.structs.replace(answer.trace, calls=answer.calls, group=policy.name)
         passed = self._put(
             request, policy, charges, receipt, trace, _drawn(policy, receipt, answer)
         )
