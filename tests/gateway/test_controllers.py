@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 from gateway_running import UPSTREAM, Reply, Running, gateway, serve_section
-from serving import recorded, total
+from serving import marked, recorded, total
 
 from farthing.errors import ConfigError
 from farthing.gateway.config import read_config
@@ -88,12 +88,12 @@ class Provider:
         return web.json_response(reply)
 
 
-def config(folder: Path, url: str, extra: str = "", **serve: Any) -> str:
+def config(folder: Path, url: str, extra: str = "", tries: int = 1, **serve: Any) -> str:
     """Return a configuration of one controller, beside its pool."""
     (folder / "questions.jsonl").write_text('{"question": "a=4;a?", "gold": "4"}\n')
     section = UPSTREAM.replace('"{name}-2026"', '"{model}-2026"')
     pool = {"chooses": "writer", "small": "small", "oracle": "oracle"}
-    made = [section.format(name=n, model=m, url=url, tries=1) for n, m in pool.items()]
+    made = [section.format(name=n, model=m, url=url, tries=tries) for n, m in pool.items()]
     (folder / "pool.toml").write_text(POOL + "".join(made) + PRICES)
     own = {"clerk": "writer", "small": "small", "large": "large"}
     text = "".join(section.format(name=n, model=m, url=url, tries=1) for n, m in own.items())
@@ -103,12 +103,12 @@ def config(folder: Path, url: str, extra: str = "", **serve: Any) -> str:
 
 @contextmanager
 def served(
-    folder: Path, provider: Provider, extra: str = "", **serve: Any
+    folder: Path, provider: Provider, extra: str = "", tries: int = 1, **serve: Any
 ) -> Iterator[tuple[Running, Endpoint]]:
     """Run a gateway of a controller while the block runs."""
     with (
         Endpoint(reply=provider) as stub,
-        gateway(folder, config(folder, stub.url, extra, **serve)) as running,
+        gateway(folder, config(folder, stub.url, extra, tries, **serve)) as running,
     ):
         yield running, stub
 
@@ -155,8 +155,9 @@ def test_a_controller_answers_and_each_call_is_in_the_ledger(tmp_path: Path) -> 
 def test_a_controller_is_streamed_after_its_decision(tmp_path: Path) -> None:
     provider = Provider()
     with served(tmp_path, provider) as (running, _):
-        more = {"stream": True, "stream_options": {"include_usage": True}}
-        events = running.chat("farthing/sums", "a=4;a?", **more).events
+        more = {"include_usage": True}
+        reply = running.chat("farthing/sums", "a=4;a?", stream=True, stream_options=more)
+        events = reply.events
     pieces = [json.loads(one) for one in events[:-1]]
     texts = [one["delta"].get("content") or "" for p in pieces for one in p["choices"]]
     assert "".join(texts) == "oracle says 4"
@@ -222,6 +223,23 @@ def test_a_budget_that_pays_for_nothing_is_402(tmp_path: Path) -> None:
     assert refused.json["error"]["code"] == "request_budget_exceeded"
     assert "could not be paid for more than 0 turns of 3" in refused.json["error"]["message"]
     assert not stub.requests
+
+
+def test_a_budget_that_ends_an_episode_after_a_failure_is_402(tmp_path: Path) -> None:
+    provider = Provider(asks("small"), fails={"small": 500}, claims=10**6)
+    with served(tmp_path, provider) as (running, stub):
+        refused = running.chat("farthing/sums", "a=4;a?", farthing={"budget": 0.002})
+    assert refused.status == 402
+    assert [one["model"] for one in stub.requests] == ["writer-2026", "small-2026"]
+
+
+def test_a_call_that_is_cut_off_is_charged_in_full(tmp_path: Path) -> None:
+    with served(tmp_path, Provider()) as (running, stub):
+        stub.latency_s = 5.0
+        late = running.chat("farthing/sums", "a=4;a?", farthing={"deadline": 0.3})
+    assert late.status == 504
+    (one,) = marked(str(tmp_path / "gateway.db"))
+    assert one.amount.nano == nano(tmp_path, "model:clerk") > 0
 
 
 def many(running: Running, **asked: Any) -> list[Reply]:
@@ -329,6 +347,14 @@ def test_a_controller_that_fails_again_and_again_is_left_alone(tmp_path: Path) -
     assert replies[-1]["calls"][0]["error"] == "cooling"
 
 
+def test_a_controllers_models_are_tried_as_the_gateways_own_are(tmp_path: Path) -> None:
+    standing_in = "[serve.fallbacks]\nclerk = ['large']\n"
+    provider = Provider(fails={"writer": 500})
+    with served(tmp_path, provider, standing_in, tries=6) as (running, stub):
+        running.chat("farthing/sums", "a=4;a?")
+    assert [one["model"] for one in stub.requests] == ["writer-2026"] * 2 + ["large-2026"]
+
+
 def test_what_is_outside_the_task_goes_to_the_strongest(tmp_path: Path) -> None:
     with served(tmp_path, Provider(), "answers_for = ['large']\n") as (running, _):
         outside = running.chat("farthing/sums", "Be brief.", "a=4;a?").json["farthing"]
@@ -361,12 +387,41 @@ def shipped(url: str) -> str:
 def test_a_controller_that_ships_is_served(tmp_path: Path) -> None:
     with Endpoint() as stub, gateway(tmp_path, shipped(stub.url)) as running:
         reply = running.chat("farthing/sums", "c=b*7+2;a=4;b=a*3+5;c?")
-        unread = running.chat("farthing/sums", "What is 2 + 2?")
+        no_chain = running.chat("farthing/sums", "a=4")
     assert reply.json["choices"][0]["message"]["content"] == "1"
     assert reply.json["farthing"]["mode"] == "low"
     assert reply.json["farthing"]["cost_nano"] == nano(tmp_path, "policy:sums") > 0
-    assert unread.status == 422
+    assert no_chain.status == 422
     assert not stub.requests
+
+
+OWN = """
+[pool]
+task = "arithmetic"
+questions = "questions.jsonl"
+controller = "writer"
+style = "compact"
+[modes]
+low = 0.001
+[models.writer]
+provider = "embedded"
+model = "controller"
+[models.small]
+provider = "embedded"
+model = "small"
+"""
+
+
+def test_what_an_embedded_controller_cannot_read_is_refused(tmp_path: Path) -> None:
+    with Endpoint() as stub:
+        text = config(tmp_path, stub.url)
+        (tmp_path / "pool.toml").write_text(OWN)
+        with gateway(tmp_path, text) as running:
+            read = running.chat("farthing/sums", "b=a+3;a=4;b?")
+            unread = running.chat("farthing/sums", "What is 2 + 2?")
+    assert read.json["farthing"]["cost_nano"] == nano(tmp_path, "all") > 0
+    assert unread.status == 422
+    assert "symbols" in unread.json["error"]["message"]
 
 
 PROGRAM = """
