@@ -18,8 +18,9 @@ from chat_server import Endpoint, completion
 from gateway_running import UPSTREAM, Reply, Running, gateway, serve_section
 from serving import marked, recorded, total
 
-from farthing.errors import ConfigError
+from farthing.errors import ConfigError, InputError
 from farthing.gateway.config import read_config
+from farthing.gateway.open_policies import open_policies
 from farthing.gateway.recording.export import as_pool
 from farthing.storage.keys import open_keys
 from farthing.storage.migrations import migrate
@@ -376,6 +377,21 @@ def test_what_does_not_fit_a_controller_is_refused(tmp_path: Path, more: str, sa
     file.write_text(config(tmp_path, "http://127.0.0.1:9/v1", more))
     with pytest.raises(ConfigError, match=said):
         read_config(file)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("gone.toml", "{folder}/gone.toml: there is no such file"),
+        ("three", "the pool is 'three'; give two, four, or a TOML file"),
+    ],
+)
+def test_a_pool_that_is_not_there_is_told(tmp_path: Path, named: str, said: str) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(config(tmp_path, "http://127.0.0.1:9/v1").replace("pool.toml", named))
+    read = read_config(file)
+    with pytest.raises(InputError, match=re.escape(said.format(folder=tmp_path))):
+        open_policies(read, read.models.open())
 
 
 def shipped(url: str) -> str:

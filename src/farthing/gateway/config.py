@@ -190,13 +190,13 @@ def _placed(policy: PolicySection, folder: Path) -> PolicySection:
     def place(path: str | None) -> str | None:
         return None if path is None else str(folder / path)
 
-    controller = place(policy.controller)
-    there = controller is not None and Path(controller).exists()  # else one that ships
+    named = policy.controller or ""
+    is_path = named.endswith(".toml") or (folder / named).exists()  # else one that ships
 
     return msgspec.structs.replace(
         policy,
         job=place(policy.job),
-        controller=controller if there else policy.controller,
+        controller=place(policy.controller) if is_path else policy.controller,
         bundle=place(policy.bundle),
         modes={mode: str(folder / path) for mode, path in policy.modes.items()},
     )
