@@ -102,7 +102,7 @@ def test_each_token_has_the_advantage_of_its_part_and_the_answer_that_of_the_tho
     found = over_tokens(advantage, (0.5, 1.0), READING, some, 20)
     assert found[0].tolist() == [1] * 4 + [2] * 5 + [0] * 11
     assert found[1].tolist() == [3] * 6 + [0] * 14
-    assert found[2].tolist() == [5] * 4 + [6] * 14 + [0] * 2
+    assert found[2].tolist() == [5] * 4 + [6] * 4 + [0] * 12
 
 
 def test_a_reward_is_the_thinkers_own() -> None:

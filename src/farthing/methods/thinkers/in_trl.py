@@ -167,14 +167,15 @@ def over_tokens(
 ) -> FloatArray:
     """Give each token the advantage of the first cut that it stands before, [n, S] to [n, width].
 
-    What ends a thought, and the answer after it, have that of where the thought ended.
+    What ends a thought, and the answer after it, have that of where the thought ended. What was
+    written after the last cut of a thought that had not ended was not judged, and has 0.
     """
-    parts = part_of(cuts, reading.cap)
+    parts, last = part_of(cuts, reading.cap), int(cuts[-1] * reading.cap)
     at = np.arange(width)
     found = np.zeros((len(written.ids), width))
     for row, (ids, length) in enumerate(zip(written.ids, reading.lengths(written), strict=True)):
-        place = np.minimum(at[: len(ids)], min(int(length), reading.cap))
-        found[row, : len(ids)] = advantage[row, parts[place]]
+        judged = len(ids) if length <= last else last
+        found[row, :judged] = advantage[row, parts[np.minimum(at[:judged], length)]]
     return found
 
 
