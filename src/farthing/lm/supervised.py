@@ -2,7 +2,7 @@
 
 Only what is to be written is learned, not the prompt. Matrices go by Muon (Jordan, 2024), since
 Adam takes several times the examples here (`docs/research/log.md`); the rest by AdamW. The
-learning rate falls by REX.
+learning rate falls by REX, or by another of `rl/schedules.py`.
 """
 
 import time
@@ -18,7 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from farthing.errors import InputError
 from farthing.lm.checkpoint import TrainingState
-from farthing.rl.rex import rex
+from farthing.rl.schedules import SCHEDULES
 
 SKIP = -100
 """Marks symbols that are not learned."""
@@ -53,6 +53,8 @@ class TrainingCourse:
     """Steps in which the rate rises from 0."""
     clip: float = 1.0
     """Largest norm of a gradient."""
+    schedule: str = "rex"
+    """How the rates fall; one of `rl/schedules.py`."""
 
     def __post_init__(self) -> None:
         if self.steps % BUCKET or self.steps < 1:
@@ -186,7 +188,8 @@ def optimizers_of(network: Any, course: TrainingCourse) -> dict[str, torch.optim
 def _set_rates(
     optimizers: Mapping[str, torch.optim.Optimizer], course: TrainingCourse, step: int
 ) -> None:
-    factor = rex(step / course.steps) * min(1.0, (step + 1) / course.warm)
+    schedule = SCHEDULES[course.schedule]
+    factor = schedule(step / course.steps) * min(1.0, (step + 1) / course.warm)
     rates = {"muon": course.muon, "adam": course.adam}
     for name, optimizer in optimizers.items():
         for group in optimizer.param_groups:

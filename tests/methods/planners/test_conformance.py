@@ -24,12 +24,14 @@ from farthing.methods.planners.base import (
 from farthing.methods.planners.bavt import ValueTree
 from farthing.methods.planners.flare import LookAhead
 from farthing.methods.planners.mcpp import Portfolio
+from farthing.methods.planners.update_equivalence import MirrorDescent
 
 NAMES = plugins.names("planners")
 QUICK: dict[str, Planner] = {
     "bavt": ValueTree(most_steps=12),
     "flare": LookAhead(simulations=8),
     "mcpp": Portfolio(simulations=2),
+    "update-equivalence": MirrorDescent(rounds=2, trajectories=3),
 }
 """The built-in ones with less thought, for many instances."""
 

@@ -140,26 +140,11 @@ def test_hbpo_is_best_kept_at_the_budget_or_a_little_below(told: int) -> None:
     some = Thoughts(
         lengths, CAP, np.ones((n, 1)), np.zeros(n, int), np.full(n, told), np.zeros(n, int), unread
     )
-    worth = Hbpo().reward(some, np.full(n, SHARES[told] * CAP))
+    worth = Hbpo().earned(some)
     at = int(SHARES[told] * CAP) - 1
     assert worth[at] == pytest.approx(worth.max())
     assert (np.diff(worth[at:]) < 0).all()
-    assert (
-        not Hbpo()
-        .reward(
-            Thoughts(
-                lengths,
-                CAP,
-                np.zeros((n, 1)),
-                np.zeros(n, int),
-                np.full(n, told),
-                np.zeros(n, int),
-                unread,
-            ),
-            np.full(n, SHARES[told] * CAP),
-        )
-        .any()
-    )
+    assert not Hbpo().earned(replace(some, right=np.zeros((n, 1)))).any()
 
 
 def test_the_baselines_are_right_and_right_less_a_price() -> None:

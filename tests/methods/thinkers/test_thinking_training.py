@@ -24,7 +24,7 @@ from farthing.methods.thinkers.baselines import LengthPenalty, RightAlone
 from farthing.methods.thinkers.brpo import Brpo
 from farthing.methods.thinkers.budget_guidance import BudgetGuidance, RemainingLength, guided
 from farthing.methods.thinkers.cib import Cib
-from farthing.methods.thinkers.hbpo import SHARES, Hbpo
+from farthing.methods.thinkers.hbpo import Hbpo
 from farthing.methods.thinkers.thinkdial import ThinkDial
 from farthing.methods.thinkers.training import (
     ENDS,
@@ -310,15 +310,16 @@ def test_right_alone_takes_any_length_that_is_enough() -> None:
 def test_hbpo_takes_the_best_length_for_each_budget() -> None:
     """Budgets of 2, 4, 8 and 10 of 16 tokens; several lengths may be worth the same."""
     for enough, chosen in zip(ENOUGH, settled(Hbpo()), strict=True):
-        for share, length in zip(SHARES, chosen, strict=True):
-            worth = [_hbpo_worth(int(n), enough, share * CAP) for n in LENGTHS]
-            assert _hbpo_worth(length, enough, share * CAP) == max(worth) > 0
+        for told, length in enumerate(chosen):
+            worth = [_hbpo_worth(int(n), enough, told) for n in LENGTHS]
+            assert _hbpo_worth(length, enough, told) == max(worth) > 0
 
 
-def _hbpo_worth(length: int, enough: int, budget: float) -> float:
+def _hbpo_worth(length: int, enough: int, told: int) -> float:
     right, none = np.array([[float(length >= enough)]]), np.zeros(1, int)
-    some = Thoughts(np.array([length]), CAP, right, none, none, none, partial(np.ones, 1))
-    return float(Hbpo().reward(some, np.array([budget]))[0])
+    by = np.array([told])
+    some = Thoughts(np.array([length]), CAP, right, none, by, none, partial(np.ones, 1))
+    return float(Hbpo().earned(some)[0])
 
 
 @pytest.mark.slow

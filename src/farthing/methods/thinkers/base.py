@@ -10,7 +10,7 @@ n thoughts, S cuts. A thought that ends before a cut is asked at its
 end.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -68,6 +68,18 @@ class Thinker(Protocol):
         ...
 
 
+@runtime_checkable
+class Rewarded(Thinker, Protocol):
+    """A thinker whose advantages compare rewards of thoughts after the same prompt, as GRPO does.
+
+    So a trainer of others can have the rewards, and compare them itself.
+    """
+
+    def reward(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return what each thought is worth, [n]."""
+        ...
+
+
 @dataclass(frozen=True)
 class Lesson:
     """One of a network's own thoughts, in the form in which it is to have it."""
@@ -115,6 +127,20 @@ def compared(reward: FloatArray, group: IntArray) -> FloatArray:
     rewards, groups = torch.from_numpy(reward), torch.from_numpy(group)
     found: FloatArray = group_advantage(rewards, groups).numpy()
     return found[:, None]
+
+
+def part_of(cuts: Sequence[float], cap: int) -> IntArray:
+    """Return the first cut that a token stands before, of each place in a thought, [cap + 1].
+
+    What ends a thought is decided where it stands; after the last cut it is forced, and the last
+    cut's.
+
+    >>> part_of((0.5, 1.0), 4)
+    array([0, 0, 1, 1, 1])
+    """
+    places = (np.array(cuts) * cap).astype(np.int64)
+    found: IntArray = np.searchsorted(places, np.arange(cap + 1), side="right")
+    return found.clip(max=len(cuts) - 1)
 
 
 def mean_of(values: FloatArray, group: IntArray) -> FloatArray:

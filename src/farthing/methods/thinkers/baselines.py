@@ -16,7 +16,11 @@ class RightAlone:
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        return compared(thoughts.final, thoughts.group)
+        return compared(self.reward(thoughts), thoughts.group)
+
+    def reward(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return whether each thought is right, [n]."""
+        return thoughts.final
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,12 @@ class LengthPenalty:
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        reward = thoughts.final - self.price * thoughts.length / thoughts.cap
-        return compared(reward, thoughts.group)
+        return compared(self.reward(thoughts), thoughts.group)
+
+    def reward(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return what each thought is worth, [n]."""
+        worth: FloatArray = thoughts.final - self.price * thoughts.length / thoughts.cap
+        return worth
 
 
 RIGHT_ALONE = SystemCard(

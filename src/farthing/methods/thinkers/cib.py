@@ -26,7 +26,12 @@ class Cib:
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        return compared(thoughts.final - self.price * thoughts.surprisal(), thoughts.group)
+        return compared(self.reward(thoughts), thoughts.group)
+
+    def reward(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return what each thought is worth, [n]."""
+        worth: FloatArray = thoughts.final - self.price * thoughts.surprisal()
+        return worth
 
 
 CIB = SystemCard(

@@ -24,7 +24,11 @@ class Elastic:
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        return compared(thoughts.final, thoughts.group)
+        return compared(self.reward(thoughts), thoughts.group)
+
+    def reward(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return whether each thought was of use by its cap, [n]."""
+        return thoughts.final
 
 
 ELASTIC = SystemCard(

@@ -37,15 +37,15 @@ class Hbpo:
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        budget = np.array(SHARES)[thoughts.told] * thoughts.cap
-        reward = self.reward(thoughts, budget)
+        budget, reward = _budget(thoughts), self.earned(thoughts)
         within = compared(reward, thoughts.group)[:, 0]
         together = thoughts.group * len(SHARES) + thoughts.told
         between = mean_of(reward, together) - self._worth(budget, thoughts.cap)
         return (within + between)[:, None]
 
-    def reward(self, thoughts: Thoughts, budget: FloatArray) -> FloatArray:
-        """Return what each thought is worth under its budget, [n]; both in tokens."""
+    def earned(self, thoughts: Thoughts) -> FloatArray:
+        """Return what each thought is worth under the budget that it was told, [n]."""
+        budget = _budget(thoughts)
         away = np.abs(thoughts.length - budget) / thoughts.cap
         earned = self._worth(thoughts.length.astype(np.float64), thoughts.cap) - away
         worth: FloatArray = thoughts.final * np.minimum(earned, self._worth(budget, thoughts.cap))
@@ -54,6 +54,12 @@ class Hbpo:
     def _worth(self, tokens: FloatArray, cap: int) -> FloatArray:
         worth: FloatArray = self.beta * np.cos(np.pi * tokens / (2 * cap))
         return worth
+
+
+def _budget(thoughts: Thoughts) -> FloatArray:
+    """Return the budget that each was told, in tokens, [n]."""
+    budget: FloatArray = np.array(SHARES)[thoughts.told] * thoughts.cap
+    return budget
 
 
 HBPO = SystemCard(

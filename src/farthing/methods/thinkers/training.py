@@ -24,7 +24,7 @@ from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settin
 from farthing.lm.overthinking import RECIPES
 from farthing.lm.supervised import Example, TrainingCourse
 from farthing.lm.symbols import END, NUMBERS, encode
-from farthing.methods.thinkers.base import UNTOLD_ALONE, Taught, Thinker, Thoughts
+from farthing.methods.thinkers.base import UNTOLD_ALONE, Taught, Thinker, Thoughts, part_of
 from farthing.models.generation import Hook, generate
 from farthing.models.generation_rows import Generated, GenerationRow
 from farthing.rl.rex import rex
@@ -267,13 +267,8 @@ def surprisal(trainer: MaskedTrainer, drawn: DrawnThoughts) -> FloatArray:
 def spread(
     advantage: FloatArray, cuts: Sequence[float], drawn: Sequence[Generated], cap: int
 ) -> list[FloatArray]:
-    """Give each token the advantage of the first cut that it stands before, [n, S] to [length].
-
-    What ends a thought is decided where it stands; after the last cut it is forced, and the last
-    cut's.
-    """
-    places = (np.array(cuts) * cap).astype(np.int64)
-    of_token = np.searchsorted(places, np.arange(cap + 1), side="right").clip(max=len(cuts) - 1)
+    """Give each token the advantage of the first cut that it stands before, [n, S] to [length]."""
+    of_token = part_of(cuts, cap)
     return [row[of_token[: len(one.ids)]] for row, one in zip(advantage, drawn, strict=True)]
 
 
