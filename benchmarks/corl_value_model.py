@@ -1,0 +1,154 @@
+"""The paper trains its controller by PPO with a value model; does that learn it here, and as soon?
+
+    .venv/bin/python benchmarks/corl_value_model.py OUT [--pools two,four] [--seeds 3]
+        [--updates 48] [--prompts 32] [--minibatch 16]
+
+Both kinds of advantage, by a value model (`gae`) and by comparison with other episodes of the same
+question (`group`), train each pool's controller with each seed, in courses of the same length. Then
+each answers fresh questions in every mode by its likeliest tokens. What is in OUT is not run again;
+`--draw` runs nothing. Records go to `benchmarks/results/corl_value_model.json`, the picture to
+`docs/images/corl_value_model.svg`. The course is shorter than that of the controllers that ship
+(`--updates 80 --prompts 64 --minibatch 32`, and 240 updates for `four`), so that all of pool `two`
+takes 24 minutes of a core.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from farthing.corl.evaluation import evaluate, mean
+from farthing.corl.learner import TrainingSchedule
+from farthing.corl.pool import built_in
+from farthing.corl.session import PoolSession
+from farthing.corl.training import TrainingPlan, train
+from farthing.lm.masked_ppo import Settings
+from farthing.reports.corl import evaluation_record
+from farthing.reports.style import STYLE, WIDTH
+
+RESULTS = Path(__file__).parent / "results" / "corl_value_model.json"
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl_value_model.svg"
+KINDS = {"group": "#0072b2", "gae": "#d55e00"}
+"""Kind of advantage, and its colour."""
+Record = dict[str, Any]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("out", type=Path)
+    arguments.add_argument("--pools", default="two,four")
+    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--updates", type=int, default=48)
+    arguments.add_argument("--prompts", type=int, default=32)
+    arguments.add_argument("--minibatch", type=int, default=16)
+    arguments.add_argument("--questions", type=int, default=500)
+    arguments.add_argument("--draw", action="store_true")
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    pools = given.pools.split(",")
+    jobs = [(pool, seed, kind) for pool in pools for seed in range(given.seeds) for kind in KINDS]
+    for job in [] if given.draw else jobs:
+        one(given, *job)
+    records = [json.loads(file.read_text()) for file in sorted(given.out.glob("*-*-*.json"))]
+    RESULTS.write_text(json.dumps(records, indent=1) + "\n")
+    draw(records)
+    for pool in dict.fromkeys(record["pool"] for record in records):
+        show([record for record in records if record["pool"] == pool])
+
+
+def one(given: argparse.Namespace, pool: str, seed: int, kind: Any) -> None:
+    """Train a controller, judge it, and keep the record; what is there already stays."""
+    folder, kept = (given.out / f"{pool}-{kind}-{seed}{end}" for end in ("", ".json"))
+    if kept.exists():
+        return
+    began = time.process_time()
+    course = TrainingSchedule(updates=given.updates, prompts=given.prompts)
+    settings = Settings(advantage=kind, minibatch=given.minibatch)
+    plan = TrainingPlan(course=course, settings=settings, seed=seed)
+    with PoolSession.of(built_in(pool)) as opened:
+        log = train(opened, plan, folder)
+        seconds = time.process_time() - began
+        found = evaluation_record(evaluate(opened, given.questions, seed=100 + seed))
+    record = {
+        "pool": pool,
+        "advantage": kind,
+        "seed": seed,
+        "episodes": given.prompts * course.rollouts,
+        "processor_seconds": round(seconds, 1),
+        "learned": [
+            {
+                "reward": round(update.reward, 4),
+                "calls": {mode: round(calls, 4) for mode, (calls, _) in update.by_mode.items()},
+            }
+            for update in log.updates
+        ],
+        "modes": {
+            name: {
+                **{key: mode[key] for key in ("accuracy", "call_ratio", "over_budget", "reward")},
+                "cost_usd": mode["cost_usd"],
+                "best_plan": mode["best_plan"]["reward"],
+            }
+            for name, mode in found["modes"].items()
+        },
+    }
+    kept.write_text(json.dumps(record, indent=1) + "\n")
+    rewards = {name: mode["reward"] for name, mode in record["modes"].items()}
+    print(f"{folder.name}: {seconds:.0f} s, {rewards}", flush=True)
+
+
+def show(records: Sequence[Record]) -> None:
+    """Print what each kind comes to in each mode, and the pairs of seeds."""
+    kinds = {kind: [r for r in records if r["advantage"] == kind] for kind in KINDS}
+    print(f"\n== pool {records[0]['pool']}, {len(kinds['gae'])} seeds")
+    for mode in records[0]["modes"]:
+        rewards = {}
+        for kind, some in kinds.items():
+            of = [record["modes"][mode] for record in some]
+            rewards[kind] = np.array([one["reward"] for one in of])
+            told = ("accuracy", "call_ratio", "over_budget", "reward", "best_plan")
+            figures = "  ".join(f"{key} {np.round([one[key] for one in of], 3)}" for key in told)
+            cost = np.round([1_000 * one["cost_usd"] for one in of], 4)
+            print(f"{mode:7} {kind:6} {figures}  USD per 1,000 {cost}")
+        pairs = min(len(some) for some in rewards.values())
+        apart = mean(rewards["gae"][:pairs] - rewards["group"][:pairs])
+        print(
+            f"{mode:7} gae less group: {apart.value:+.3f} ({apart.low:+.3f} to {apart.high:+.3f})"
+        )
+    for kind, some in kinds.items():
+        spent = sum(record["processor_seconds"] for record in some)
+        print(f"{kind}: {spent / 60:.0f} minutes of a core")
+
+
+def draw(records: Sequence[Record]) -> None:
+    """Draw the reward of each training's episodes, and how far its modes' calls are apart."""
+    pools = list(dict.fromkeys(record["pool"] for record in records))
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.6 * len(pools)), layout="constrained")
+        panels = figure.subplots(len(pools), 2, squeeze=False)
+        for row, pool in zip(panels, pools, strict=True):
+            for record in (one for one in records if one["pool"] == pool):
+                colour, label = KINDS[record["advantage"]], record["advantage"]
+                first = {"label": label} if record["seed"] == 0 else {}
+                row[0].plot(_smooth([u["reward"] for u in record["learned"]]), c=colour, **first)
+                apart = [u["calls"]["high"] - u["calls"]["low"] for u in record["learned"]]
+                row[1].plot(_smooth(apart), c=colour)
+            row[0].set(xlabel="update", ylabel=f"reward, pool {pool}")
+            row[1].set(xlabel="update", ylabel="calls, high less low")
+            row[0].legend()
+        figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def _smooth(values: Sequence[float], width: int = 5) -> Any:
+    """Return means of `width` updates, shorter at the beginning."""
+    return [np.mean(values[max(0, at - width + 1) : at + 1]) for at in range(len(values))]
+
+
+if __name__ == "__main__":
+    main()
