@@ -1062,7 +1062,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a value is not ranked among itself",
-        "drift:_p_values",
+        "drift:p_values",
         "u * (equal + 1)",
         "u * equal",
         "test_drift::test_p_values_are_those_of_crepes",

@@ -31,7 +31,7 @@ def mode(name: str, cost_nano: int, accuracy: float) -> Any:
     """Return a bundle as a pacer sees it."""
     yours = SimpleNamespace(cost_nano=cost_nano * 100, questions=100, accuracy=accuracy)
     value = SimpleNamespace(yours=yours)
-    return SimpleNamespace(mode=name, reliability=None, bundle=SimpleNamespace(value=value))
+    return SimpleNamespace(mode=name, reliability=None, value=value)
 
 
 MODES = [mode("careful", DEAR, 0.95), mode("economy", CHEAP, 0.90)]

@@ -40,9 +40,9 @@ def checked(raw: Mapping[str, Any], kind: type[T], within: str = "", *, strict: 
     Raises:
         RequestError: a field is not what it must be; the message says which, and what that is.
 
+    >>> from typing import Annotated
     >>> class Body(msgspec.Struct):
     ...     n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
-    >>> from typing import Annotated
     >>> checked({"n": 0}, Body)
     Traceback (most recent call last):
         ...
