@@ -19,6 +19,8 @@ from farthing.gateway.apis import APIS
 from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.messages import MESSAGES
 from farthing.gateway.chat_request import read_request
+from farthing.gateway.recording.export import as_pool
+from farthing.gateway.recording.traffic import open_traffic
 from farthing.storage.keys import open_keys
 from farthing.storage.ledger.ledger import open_ledger
 from farthing.storage.migrations import migrate
@@ -396,6 +398,14 @@ def test_what_was_asked_and_said_is_recorded(
     found = json.loads(trace)
     assert "The capital?" in found["question"]
     assert found["calls"][0].get("text") == (None if name == "embeddings" else SAID)
+
+    async def exported() -> int:
+        traffic = await open_traffic(str(tmp_path / "gateway.db"), None, keep_prompts=True)
+        pool = as_pool([one async for one in traffic.read()])
+        await traffic.aclose()
+        return len(pool.traces)
+
+    assert asyncio.run(exported()) == (0 if name == "embeddings" else 1)
 
 
 @pytest.mark.parametrize("api", APIS)

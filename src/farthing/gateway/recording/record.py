@@ -12,6 +12,8 @@ from farthing.traces.system import System
 FALLBACK = "fallback"
 """A number that a trace's call has which was made in place of a model that had failed."""
 
+EMBEDDING = "embedding"
+"""A number that a trace's call has whose model was asked for vectors, and so says no answer."""
 STOPPED = "stopped"
 """The failure of a call whose end the client did not wait for."""
 COOLING = "cooling"
@@ -97,10 +99,11 @@ def answered_directly(call: Call) -> bool:
     """Return whether a call says what its model does where it is asked a question by itself.
 
     One in the place of another was asked because that one had failed; one that was left alone was
-    not asked; and one that a client stopped might have gone on. A trial or an audit may ask those.
+    not asked; one that a client stopped might have gone on; and one for vectors has no answer. A
+    trial or an audit may ask those.
 
     >>> answered_directly(Call(round=1, role="m", answer="4", extra={FALLBACK: 1.0}))
     False
     """
     error = None if call.error is None else call.error.type
-    return FALLBACK not in call.extra and error not in {STOPPED, COOLING}
+    return not {FALLBACK, EMBEDDING} & call.extra.keys() and error not in {STOPPED, COOLING}

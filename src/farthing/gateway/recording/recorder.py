@@ -13,7 +13,13 @@ from farthing.gateway.monitoring.auditor import Auditor
 from farthing.gateway.monitoring.promises import replied, watched
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.recording import audit_sampling
-from farthing.gateway.recording.record import FALLBACK, STOPPED, PolicyDecision, RequestRecord
+from farthing.gateway.recording.record import (
+    EMBEDDING,
+    FALLBACK,
+    STOPPED,
+    PolicyDecision,
+    RequestRecord,
+)
 from farthing.gateway.recording.shadow import Shadow, ShadowRequest
 from farthing.gateway.recording.traffic import Traffic
 from farthing.gateway.task_match import text_of
@@ -73,6 +79,7 @@ class Recorder:
             cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
             error=CallError(STOPPED, receipt.says) if receipt.stopped else None,
             extra=({} if name == asked else {FALLBACK: 1.0})
+            | ({} if request.api.is_chat else {EMBEDDING: 1.0})
             | thoughts(None if reply is None else reply.usage.reasoning_tokens),
         )
         trace = Trace(
