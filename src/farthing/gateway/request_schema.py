@@ -85,9 +85,8 @@ def in_words(schema: Mapping[str, Any]) -> str:
 
 
 def _list(schema: Mapping[str, Any]) -> str:
-    kind = schema.get("items", {}).get("type")
-    least = "at least one of " if schema.get("minItems") else ""
-    return f"a list of {least}{_PLURAL.get(kind, 'values')}"
+    kind = _NAMES.get(schema.get("items", {}).get("type"), "value")
+    return f"a list of at least one {kind}" if schema.get("minItems") else f"a list of {kind}s"
 
 
 def _text(schema: Mapping[str, Any]) -> str:
@@ -102,7 +101,7 @@ _SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "array": _list,
     "string": _text,
 }
-_PLURAL = {"string": "texts", "object": "objects", "integer": "numbers", "array": "lists"}
+_NAMES = {"string": "text", "object": "object", "integer": "number", "array": "list"}
 
 
 def _range(schema: Mapping[str, Any]) -> str:
