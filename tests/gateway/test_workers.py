@@ -1,7 +1,9 @@
 """Several workers: one that cannot be started is started again, and ends no other."""
 
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +12,8 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import models, serve_section
 from serving import Process, refused, serving, until
+
+from farthing.gateway.workers import Worker
 
 HOOK = """
 import multiprocessing, pathlib
@@ -132,3 +136,19 @@ def test_workers_end_with_their_parent_and_finish_what_is_under_way(tmp_path: Pa
         assert asked.result(20).status == 200
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
         assert "Traceback" not in running.said()
+
+
+def test_a_worker_that_ends_while_it_is_asked_is_not_waited_for() -> None:
+    worker = Worker.__new__(Worker)
+    worker.parent_conn, worker.child_conn = multiprocessing.Pipe()
+    worker.process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    worker.process.start()
+    try:
+        asked = time.monotonic()
+        assert not worker.is_alive(0.5), "it says nothing"
+        threading.Timer(1.0, worker.process.kill).start()
+        assert not worker.is_alive(30)
+        assert time.monotonic() - asked < 10
+    finally:
+        worker.kill()
+        worker.process.join()

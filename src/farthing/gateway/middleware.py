@@ -7,7 +7,7 @@ still has to say in the ledger what became of its money.
 import asyncio
 import logging
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("farthing.gateway")
 CLOSING_S = 5.0
@@ -51,10 +51,24 @@ class InFlightMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _briefly(send))
             return
         self._under_way.begin()
         try:
             await self._app(scope, receive, send)
         finally:
             self._under_way.end()
+
+
+def _briefly(send: Send) -> Send:
+    """Return what says in a line why a server cannot start, where we know why it cannot."""
+
+    async def brief(message: Message) -> None:
+        if message["type"] == "lifespan.startup.failed":
+            *_, last = message["message"].strip().splitlines()
+            kind, _, said = last.partition(": ")
+            if kind.startswith("farthing."):
+                message = {**message, "message": said}
+        await send(message)
+
+    return brief

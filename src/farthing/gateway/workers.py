@@ -93,6 +93,19 @@ class Worker(Process):
         with summed_lines():
             super().target(sockets)
 
+    def is_alive(self, timeout: float = 5) -> bool:
+        """Return whether it answers in time; one that ends meanwhile is not waited for."""
+        until = time.monotonic() + timeout
+        try:
+            self.parent_conn.send(b"ping")
+            while self.exitcode is None and time.monotonic() < until:
+                if self.parent_conn.poll(ANSWER_S):
+                    self.parent_conn.recv()
+                    return True
+        except (OSError, EOFError):  # it ended
+            pass
+        return False
+
     def retire(self) -> None:
         """Have it take no new connections, and end once those that it has have ended."""
         if self.exitcode is None:
