@@ -8,6 +8,7 @@ import asyncio
 import fcntl
 import struct
 import termios
+import threading
 from types import FrameType
 from typing import Any
 
@@ -55,6 +56,8 @@ class RetiringServer(uvicorn.Server):
         self.server_state: RetiringState = RetiringState()
         self._retires = False
         self._ends = False
+        self.closed = threading.Event()
+        """Set once it takes no more connections."""
 
     def retire(self) -> None:
         """Take no new connections, and end once those that there are have ended; from any thread.
@@ -76,6 +79,7 @@ class RetiringServer(uvicorn.Server):
             return
         for server in self.servers:
             server.close()
+        self.closed.set()
         self.server_state.retiring = True
         for connection in list(self.server_state.connections):
             connection.retire()  # type: ignore[union-attr] # each is a TimedProtocol

@@ -44,6 +44,8 @@ LOOK_S = 0.05
 """How often they are asked."""
 SLOW_END_S = 60.0
 """Seconds beyond all that requests may take, after which a worker that retires is killed."""
+CLOSED_S = 2.0
+"""Seconds that are waited for a worker to take no more connections."""
 RETIRE = b"retire"
 """What a worker hears whose work others have taken over."""
 
@@ -111,10 +113,21 @@ class Worker(Process):
         if self.exitcode is None:
             self.parent_conn.send(RETIRE)
 
+    def wait_until_closed(self) -> None:
+        """Wait, not for long, until one that retires takes no more connections."""
+        try:
+            while self.exitcode is None and self.parent_conn.poll(CLOSED_S):
+                if self.parent_conn.recv() == RETIRE:  # before it there may be an old answer
+                    return
+        except (OSError, EOFError):  # it ended
+            pass
+
     def pong(self) -> None:
         """Do what the supervisor asks, in the worker's process: say how it is, or retire."""
         if self.child_conn.recv() == RETIRE:
             self._retiring.retire()
+            self._retiring.closed.wait(CLOSED_S)
+            self.child_conn.send(RETIRE)
         else:
             self.child_conn.send(self._retiring.started)
 
@@ -272,6 +285,8 @@ class Workers(Multiprocess):
         for process in self.processes:
             process.retire()
             self._retired.append(_Retired(process, until))
+        for process in self.processes:  # so that all that is asked from now on hears the new
+            process.wait_until_closed()
         self.processes, self.config, self.processes_num = new, settings, len(new)
         now, self._has_served = time.monotonic(), True
         self._starts = defaultdict(_Starts, {at: _Starts(ready_at=now) for at in range(len(new))})
