@@ -17,6 +17,7 @@ from serving import Process, marked, request, serving, total, until
 from farthing.gateway.chat_request import read_request
 from farthing.gateway.config import read_config
 from farthing.gateway.upstream import open_upstreams
+from farthing.storage.ledger.base import AccountBalance
 
 MODEL = """
 [models.{name}]
@@ -99,13 +100,18 @@ def against_a_cap(
             for name in names:
                 before = stub.calls.total()
                 statuses = asyncio.run(crowd(running.url, name, requests))
-                balance = total(database, f"model:{name}")
-                assert balance.held.nano == 0
+                balance = _at_rest(database, f"model:{name}")
                 rest = statuses.total() - statuses[200] - statuses[402]
                 calls = stub.calls.total() - before
                 spent = balance.settled.nano
                 found.append(Round(statuses[200], statuses[402], rest, spent, cap, calls))
     return found
+
+
+def _at_rest(database: str, account: str) -> AccountBalance:
+    """Return an account once all calls are settled, which replies do not wait for."""
+    until(lambda: total(database, account).held.nano == 0)
+    return total(database, account)
 
 
 def starts(folder: Path, database: str, *, number: int, workers: int) -> Iterator[list[str]]:

@@ -41,6 +41,7 @@ def test_a_stream_that_is_stopped_costs_what_its_text_can_have_cost(tmp_path: Pa
         text = serve_section() + models(stub.url) + RECORD
         with gateway(tmp_path, text) as running:
             assert running.chat("large", "say it", stream=True).status == 200
+            until(lambda: total(database).settled.calls == 1)
             whole = total(database).settled.nano
             stub.between_s = 0.02
             stop_after(running, 6)
