@@ -1,6 +1,6 @@
 """What a gateway adds: the provider itself, the least pass-through, Farthing, LiteLLM's proxy.
 
-    .venv/bin/python benchmarks/gateway.py [--litellm BIN/litellm] [--rounds 5] [--soak 0]
+    .venv/bin/python benchmarks/gateway.py [--litellm BIN/litellm] [--rounds 5] [--soak 0] [--record]
 
 All run on this machine before the same stub provider that takes 20 ms, and are asked in turn, round
 after round; `ms each` is the processor that a request took. Each has a ledger on disk, but LiteLLM,
@@ -78,11 +78,12 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--soak", type=int, default=0)
     arguments.add_argument("--requests", type=int, default=400, help="of a round, at 50 at once")
+    arguments.add_argument("--record", action="store_true", help="Farthing records its traffic")
     given = arguments.parse_args()
     uvloop.install()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        targets = start(stack, folder, given.litellm)
+        targets = start(stack, folder, given.litellm, record=given.record)
         found = asyncio.run(rounds(targets, given.rounds, given.requests))
         show(found)
         if given.soak:
@@ -96,7 +97,9 @@ def models(url: str, **sections: str) -> str:
     return "".join(each) + PRICES
 
 
-def start(stack: ExitStack, folder: Path, litellm: Path | None) -> list[Target]:
+def start(
+    stack: ExitStack, folder: Path, litellm: Path | None, *, record: bool = False
+) -> list[Target]:
     """Start everything that is asked; direct, bare, Farthing, its policy, LiteLLM."""
     servers = [sys.executable, str(HERE / "gateway_servers.py")]
     stub, bare, own = free(), free(), free()
@@ -112,7 +115,7 @@ def start(stack: ExitStack, folder: Path, litellm: Path | None) -> list[Target]:
     made = subprocess.run(making, cwd=folder, check=True, capture_output=True)
     key = json.loads(made.stdout)["key"]
     began = time.perf_counter()
-    serving = [*FARTHING, "serve", "serve.toml"]
+    serving = [*FARTHING, "serve", "serve.toml", *(["--record"] if record else [])]
     three = stack.enter_context(process(serving, own, folder))
     print(f"farthing: ready after {time.perf_counter() - began:.2f} s, {memory(three):.0f} MiB")
     targets = [
