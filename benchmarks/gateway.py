@@ -1,6 +1,6 @@
 """What a gateway adds: the provider itself, the least pass-through, Farthing, LiteLLM's proxy.
 
-    .venv/bin/python benchmarks/gateway.py [--litellm BIN/litellm] [--rounds 5] [--soak 0] [--record]
+    .venv/bin/python benchmarks/gateway.py [--litellm BIN/litellm] [--rounds 5] [--record]
 
 All run on this machine before the same stub provider that takes 20 ms, and are asked in turn, round
 after round; `ms each` is the processor that a request took. Each has a ledger on disk, but LiteLLM,
