@@ -1,6 +1,7 @@
 """Completions, embeddings, responses and messages: passed through, or answered as a chat."""
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 import urllib.request
@@ -9,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Reply, Running, gateway, models, serve_section
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from native_upstream import EVENTS, SAID, WHOLE, NativeProvider
 from policy_running import SYSTEM, config, letter, made_bundle
 
@@ -21,6 +25,9 @@ from farthing.gateway.apis.messages import MESSAGES
 from farthing.gateway.chat_request import read_request
 from farthing.gateway.recording.export import as_pool
 from farthing.gateway.recording.traffic import open_traffic
+from farthing.gateway.upstream import open_upstreams
+from farthing.gateway.upstream_base import Upstream
+from farthing.models.config import models_from
 from farthing.storage.keys import open_keys
 from farthing.storage.ledger.ledger import open_ledger
 from farthing.storage.migrations import migrate
@@ -426,3 +433,81 @@ def test_what_goes_into_a_cache_is_counted_by_itself() -> None:
     read = MESSAGES.read(json.dumps(WHOLE["messages"]).encode()).usage
     assert read is not None
     assert (read.input_tokens, read.cached_tokens, read.cache_writes) == (81, 30, 40)
+
+
+ANY: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4) | st.floats(0, 2),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "role", "content", "text", "source", "data", "effort", "a"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+FIELDS = (
+    *("prompt", "input", "messages", "system", "instructions", "max_tokens", "stream", "tools"),
+    *("stream_options", "reasoning", "thinking", "text", "metadata", "n", "best_of", "stop"),
+    *("max_output_tokens", "temperature", "service_tier", "stop_sequences", "farthing"),
+)
+
+
+@pytest.mark.parametrize("name", ASKED)
+@settings(max_examples=200, deadline=None)
+@given(more=st.dictionaries(st.sampled_from(FIELDS), ANY, min_size=1, max_size=3))
+def test_any_field_is_read_or_refused_and_what_is_read_is_bounded(
+    name: str, more: dict[str, Any]
+) -> None:
+    api = BY_NAME[name]
+    body = json.dumps({"model": "small", **ASKED[name], **more}).encode()
+    with contextlib.suppress(BadRequestError):
+        request = read_request(body, {}, api)
+        for upstream in (WITH_APIS, CHATS_ALONE):
+            with contextlib.suppress(BadRequestError):
+                bound = upstream.prepare(request, None).bound
+                assert bound.nano is not None
+                assert bound.nano > 0
+
+
+def _upstream(apis: list[str]) -> Upstream:
+    section = {"provider": "openai-compatible", "model": "m", "url": "http://127.0.0.1:9/v1"}
+    tables = {
+        "models": {"one": section | {"apis": apis, "context_window": 1_000}},
+        "prices": {"m": {"input_per_million": 1, "output_per_million": 2}},
+    }
+    opened = models_from(tables, "f.toml")
+    return open_upstreams(opened, opened.admissions())["one"]
+
+
+WITH_APIS = _upstream(["completions", "embeddings", "responses", "messages"])
+CHATS_ALONE = _upstream([])
+
+
+@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("choices", [["x"], [{"index": 0, "message": 4}], [{"index": "a"}]])
+def test_a_paid_reply_that_is_no_chat_is_said_to_be_none(
+    tmp_path: Path, name: str, choices: list[Any]
+) -> None:
+    odd = {"choices": choices, "usage": {"prompt_tokens": 5, "completion_tokens": 7}}
+    text = models("{url}").replace("retries =", "apis = []\nretries =")
+    with (
+        Endpoint(reply=lambda _: web.json_response(odd)) as stub,
+        gateway(tmp_path, serve_section() + text.replace("{url}", stub.url)) as running,
+    ):
+        reply = ask(running, name)
+    assert (reply.status, reply.json["error"]["code"]) == (502, "upstream_malformed"), reply.body
+    assert charged(tmp_path) == 5 * 1_000 + 7 * 2_000
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_a_choice_without_a_message_says_nothing(tmp_path: Path, name: str) -> None:
+    odd = {"choices": [{"index": 0, "message": None, "finish_reason": "length"}]}
+    text = models("{url}").replace("retries =", "apis = []\nretries =")
+    with (
+        Endpoint(reply=lambda _: web.json_response(odd)) as stub,
+        gateway(tmp_path, serve_section() + text.replace("{url}", stub.url)) as running,
+    ):
+        reply = ask(running, name)
+    assert reply.status == 200, reply.body

@@ -64,20 +64,30 @@ def test_a_request_is_a_span_and_each_try_its_child(
             assert done.status == 200
             assert running.chat("small", SECRET, stream=True).status == 200
             assert running.chat("none", SECRET).status == 404
+            once = {"Idempotency-Key": "one"}
+            assert [running.chat("small", SECRET, headers=once).status for _ in "ab"] == [200, 200]
     proto = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     sent = [proto.ExportTraceServiceRequest.FromString(one) for one in heard["/v1/traces"]]
     (resource,) = {str(part.resource) for one in sent for part in one.resource_spans}
     assert "our-gateway" in resource
     spans = [s for x in sent for r in x.resource_spans for p in r.scope_spans for s in p.spans]
     servers = [s for s in spans if s.name == "POST /v1/chat/completions"]
-    assert [attributes(s)["http.response.status_code"] for s in servers] == [200, 200, 404]
-    first, streamed, _ = servers
+    assert [attributes(s)["http.response.status_code"] for s in servers] == [
+        200,
+        200,
+        404,
+        200,
+        200,
+    ]
+    first, streamed, _, _, again = servers
+    assert not [s for s in spans if s.parent_span_id == again.span_id], "it was not asked again"
     assert (first.trace_id.hex(), first.parent_span_id.hex()) == tuple(PARENT.split("-")[1:3])
     assert began < first.start_time_unix_nano < first.end_time_unix_nano < time.time_ns()
     tries = [s for s in spans if s.parent_span_id == first.span_id]
     assert [s.name for s in tries] == ["chat small-2026"] * 2
     failed, answered = map(attributes, tries)
     assert failed["error.type"] == "connection"
+    assert "gen_ai.usage.input_tokens" not in failed, "nobody counted any"
     assert answered["gen_ai.request.model"] == "small-2026"
     assert answered["gen_ai.usage.output_tokens"] > 0
     assert attributes(first)["farthing.cost_usd"] == pytest.approx(
@@ -94,7 +104,7 @@ def test_a_request_is_a_span_and_each_try_its_child(
         m.name: m for r in told.resource_metrics for part in r.scope_metrics for m in part.metrics
     }
     durations = found["gen_ai.client.operation.duration"].histogram.data_points
-    assert sum(point.count for point in durations) == 3
+    assert sum(point.count for point in durations) == 4
     assert {"gen_ai.client.token.usage", "farthing.cost"} <= found.keys()
 
 

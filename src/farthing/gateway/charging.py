@@ -220,7 +220,7 @@ class ChargeAttempt:
     took_s: float = 0.0
     """Seconds from its beginning to its end, once it has ended."""
     usage: Usage | None = None
-    """The tokens that it took, once that is known."""
+    """The tokens that its provider counted; None: it has not, or did not say."""
     paid_nano: int | None = None
     """What it was settled for; None: it was not, and counts as its largest cost."""
     max_tokens: int | None = None
@@ -237,7 +237,8 @@ class ChargeAttempt:
         self.answered = self.error is None
         self.estimated = usage.estimated or cost_nano is None
         self.paid_nano = cost_nano
-        self.usage = usage.within(self.hold.amount.tokens)
+        counted = not usage.estimated and (self.error is None or self.counted is not None)
+        self.usage = usage.within(self.hold.amount.tokens) if counted else None
         tokens = usage.input_tokens + usage.output_tokens
         claimed = Amount(self.cost_nano, tokens, self.hold.amount.calls)
         if disputed(self.hold, claimed).calls:

@@ -1,14 +1,14 @@
 """One request for a chat completion: who answers, within which limits, and what is kept of it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from farthing.gateway import policy_reply
-from farthing.gateway.apis.base import DONE
+from farthing.gateway.apis.base import DONE, Api, Translator
 from farthing.gateway.apis.chat import CHAT, says_usage
 from farthing.gateway.attempts import attempts_json
 from farthing.gateway.bundles import BundleChoice
@@ -27,6 +27,7 @@ from farthing.gateway.request_context import RequestContext
 from farthing.gateway.task_match import Mismatch
 from farthing.gateway.upstream_base import Reply, StreamedReply
 from farthing.models.base import Usage
+from farthing.models.chat_completions import UNREADABLE
 from farthing.models.thinking import effort_of, split_name
 from farthing.runtime.answer import Answer
 from farthing.storage.keys import KeyRecord
@@ -152,7 +153,7 @@ class Chat:
             name, reply = await self.proxy.send(line, route.asked(request), charges, asked.deadline)
             receipt = self._received(asked, name, reply, charges, decided)
             self._keep(request, route, charges, receipt, reply)
-            body = reply.body if reply.api is request.api else request.api.whole(reply.body)
+            body = reply.body if reply.api is request.api else _translated(reply.body, request.api)
             return JsonReply(_with_receipt(body, receipt), receipt)
 
     async def pieces(
@@ -174,8 +175,8 @@ class Chat:
                 return
         translator = request.api.translator(request.model)
         chunks = decided.chunks(usage=request.include_usage)
-        pieces = [piece for chunk in chunks for piece in translator.pieces(chunk)]
-        yield [decided.receipt, *pieces, *translator.end(Usage(*decided.usage)), DONE]
+        events = _pieces(translator, chunks)
+        yield [decided.receipt, *events, *translator.end(Usage(*decided.usage)), DONE]
 
     async def _streamed(
         self, asked: RequestContext, route: Route, charges: RequestCharges, why: str
@@ -194,7 +195,7 @@ class Chat:
                         said.extend(map(streamed.api.text_in_piece, pieces))
                     if request.include_usage and says_usage(pieces[-1]):
                         usage = pieces.pop()  # it comes last; what it all cost is known after it
-                    if found := [one for piece in pieces for one in translator.pieces(piece)]:
+                    if found := _pieces(translator, pieces):
                         yield [*found]
                 reply = charges.tries[-1].bounded(streamed.reply)
         except (GeneratorExit, asyncio.CancelledError):
@@ -207,7 +208,7 @@ class Chat:
         self._keep(request, route, charges, receipt, reply, "".join(said))
         last = translator.end(reply.usage)
         if usage is not None:
-            last += [_with_receipt(one, receipt) for one in translator.pieces(usage)]
+            last += [_with_receipt(one, receipt) for one in _pieces(translator, [usage])]
         yield [*last, receipt, DONE]
 
     @contextmanager
@@ -338,6 +339,27 @@ class Chat:
         self.metrics.outside(policy.name, why.reason)
         if self.recorder is not None:
             self.recorder.traffic.outside(policy.name, why.reason)
+
+
+def _translated(body: bytes, api: Api) -> bytes:
+    """Return a chat's reply in another form; ApiError where it is none."""
+    try:
+        return api.whole(body)
+    except UNREADABLE:
+        raise _untranslatable() from None
+
+
+def _pieces(translator: Translator, chunks: Iterable[bytes]) -> list[bytes]:
+    """Return the events that a chat's chunks become; ApiError where they are none."""
+    try:
+        return [piece for chunk in chunks for piece in translator.pieces(chunk)]
+    except UNREADABLE:
+        raise _untranslatable() from None
+
+
+def _untranslatable() -> ApiError:
+    said = "the model's reply came, and was paid for, but is no chat completion that can be read"
+    return ApiError(502, said, "api_error", "upstream_malformed")
 
 
 def _with_receipt(body: bytes, receipt: Receipt) -> bytes:

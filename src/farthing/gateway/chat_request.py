@@ -112,12 +112,12 @@ def read_request(
     options = read_options(raw.pop("farthing", None), headers)
     checked(raw, api.body)
     chat, untranslated = api.to_chat(raw)
-    streaming = chat.get("stream_options") or raw.get("stream_options") or {}
+    streaming = raw.get("stream_options") if "stream_options" in api.body.__struct_fields__ else {}
     return ChatRequest(
         body=chat,
         model=raw["model"],
         stream=bool(chat.get("stream")),
-        include_usage=bool(streaming.get("include_usage")),
+        include_usage=bool((streaming or {}).get("include_usage")),
         n=chat.get("n") or 1,
         limit=next((chat[name] for name in _LIMITS if chat.get(name)), None),
         options=options,

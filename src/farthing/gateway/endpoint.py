@@ -57,6 +57,8 @@ async def _answer(
         lease_s = asked.deadline.seconds + serve.lease_s - serve.deadline_s
         found = await claim(gateway.ledger, asked.key, once, body, lease_s)
         if isinstance(found, Done):
+            if gateway.telemetry is not None:
+                gateway.telemetry.ended(asked, found.status)
             return _replay(found, stream=request.stream)
         claimed = found
     gateway.metrics.begin()

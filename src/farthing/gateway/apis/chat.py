@@ -119,11 +119,11 @@ class ChatCompletions(Api):
 
     def text(self, body: bytes) -> str:
         """Return what the first choice says."""
-        return _first(body, whole=True)
+        return _first(body)
 
     def text_in_piece(self, data: bytes) -> str:
         """Return what a chunk adds to the first choice."""
-        return _first(data, whole=False)
+        return _first(data)
 
 
 class ChatReplyMessage(msgspec.Struct, frozen=True):
@@ -139,13 +139,21 @@ class ChatReplyMessage(msgspec.Struct, frozen=True):
         return said if isinstance(said, str) else ""
 
 
+_NOTHING = ChatReplyMessage()
+
+
 class ChatReplyChoice(msgspec.Struct, frozen=True):
     """One choice of a reply, whole or a piece."""
 
     index: int = 0
-    message: ChatReplyMessage = ChatReplyMessage()
-    delta: ChatReplyMessage = ChatReplyMessage()
+    message: ChatReplyMessage | None = None
+    delta: ChatReplyMessage | None = None
     finish_reason: str | None = None
+
+    @property
+    def said(self) -> ChatReplyMessage:
+        """What a whole choice says, or a piece of one adds."""
+        return self.message or self.delta or _NOTHING
 
 
 class ChatReply(msgspec.Struct, frozen=True):
@@ -165,13 +173,13 @@ CHAT_REPLY = msgspec.json.Decoder(ChatReply)
 CHAT = ChatCompletions()
 
 
-def _first(body: bytes, *, whole: bool) -> str:
+def _first(body: bytes) -> str:
     try:
         choices = CHAT_REPLY.decode(body).choices
     except UNREADABLE:
         return ""
     first = [one for one in choices if one.index == 0]
-    return "".join((one.message if whole else one.delta).text for one in first)
+    return "".join(one.said.text for one in first)
 
 
 def says_usage(data: bytes) -> bool:

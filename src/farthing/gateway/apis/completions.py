@@ -101,7 +101,7 @@ class Completions(Api):
     def whole(self, chat: bytes) -> bytes:
         """Return a chat's reply as a completion."""
         raw, reply = msgspec.json.decode(chat), CHAT_REPLY.decode(chat)
-        choices = [_choice(c.index, c.message.text, c.finish_reason) for c in reply.choices]
+        choices = [_choice(c.index, c.said.text, c.finish_reason) for c in reply.choices]
         return msgspec.json.encode(_renamed(raw) | {"choices": choices})
 
     def translator(self, _: str) -> "CompletionChunks":
@@ -116,9 +116,9 @@ class CompletionChunks:
         """Return the chunk; nothing where it says only who speaks."""
         raw, reply = msgspec.json.decode(chunk), CHAT_REPLY.decode(chunk)
         choices = [
-            _choice(c.index, c.delta.text, c.finish_reason)
+            _choice(c.index, c.said.text, c.finish_reason)
             for c in reply.choices
-            if c.delta.text or c.finish_reason
+            if c.said.text or c.finish_reason
         ]
         if reply.choices and not choices:
             return []

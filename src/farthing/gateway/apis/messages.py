@@ -72,6 +72,7 @@ class MessagesBody(msgspec.Struct):
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     stop_sequences: list[str] | None = None
     stream: bool | None = None
+    thinking: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
 
 
@@ -196,9 +197,9 @@ class Messages(Api):
         """Return a chat's reply as a message."""
         reply = CHAT_REPLY.decode(chat)
         first = reply.choices[0]
-        said = [{"type": "text", "text": first.message.text}]
+        said = [{"type": "text", "text": first.said.text}]
         finish = _FINISH.get(first.finish_reason or "stop", "end_turn")
-        refused = first.message.content is None and first.message.refusal is not None
+        refused = first.said.content is None and first.said.refusal is not None
         begun = _begun(reply.model or "", said, "refusal" if refused else finish)
         usage = reply.counted or Usage(0, 0)
         return msgspec.json.encode(begun | {"usage": _usage(usage)})
@@ -258,12 +259,12 @@ class MessageEvents:
         """Return the events of a chunk; the first has those of the beginning before it."""
         found = self._begin()
         for choice in CHAT_REPLY.decode(chunk).choices[:1]:
-            if choice.delta.refusal is not None:
+            if choice.said.refusal is not None:
                 self._finish = "refusal"
             elif choice.finish_reason and self._finish != "refusal":
                 self._finish = _FINISH.get(choice.finish_reason, "end_turn")
-            if choice.delta.text:
-                delta = {"type": "text_delta", "text": choice.delta.text}
+            if choice.said.text:
+                delta = {"type": "text_delta", "text": choice.said.text}
                 found.append(_event("content_block_delta", index=0, delta=delta))
         return found
 

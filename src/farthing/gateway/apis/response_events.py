@@ -72,13 +72,13 @@ class ResponseEvents:
         found = [] if self._number else self._begin()
         for choice in CHAT_REPLY.decode(chunk).choices[:1]:
             self._finish = choice.finish_reason or self._finish
-            self._refused = self._refused or choice.delta.refusal is not None
-            if choice.delta.text:
-                self._said.append(choice.delta.text)
+            self._refused = self._refused or choice.said.refusal is not None
+            if choice.said.text:
+                self._said.append(choice.said.text)
                 at = {"item_id": self._written.item, "output_index": 0, "content_index": 0}
                 kind = "refusal" if self._refused else "output_text"
                 more: dict[str, Any] = {} if self._refused else {"logprobs": []}
-                found.append(self._event(f"{kind}.delta", at | more | {"delta": choice.delta.text}))
+                found.append(self._event(f"{kind}.delta", at | more | {"delta": choice.said.text}))
         return found
 
     def end(self, usage: Usage) -> list[bytes]:

@@ -27,7 +27,7 @@ from farthing.models.chat_completions import UNREADABLE
 
 _TEXTS = ("input_text", "output_text", "text")
 _STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
-_OWN_TOOLS = frozenset({"function", "custom"})
+_OWN_TOOLS = ("function", "custom")
 """Tools that the client runs; all others are the provider's, with prices of their own."""
 _PRICED: Mapping[str, Callable[[Any], bool]] = {
     "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
@@ -79,6 +79,8 @@ class ResponsesBody(msgspec.Struct):
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
 
 
@@ -215,7 +217,7 @@ class Responses(Api):
         reply = CHAT_REPLY.decode(chat)
         first = reply.choices[0]
         usage = reply.counted or Usage(0, 0)
-        part = response_part(first.message.text, refused=first.message.content is None)
+        part = response_part(first.said.text, refused=first.said.content is None)
         made = WrittenResponse(reply.model or "").response([part], first.finish_reason, usage)
         return msgspec.json.encode(made)
 
