@@ -83,18 +83,48 @@ class HttpUpstream:
     def prepare(self, request: ChatRequest, default_max_output: int | None) -> "HttpCall":
         """Return the call that a request makes: in its own form where the endpoint speaks that.
 
+        It is bounded by its bytes: no tokeniser makes more of a text. Schemas count twice, since
+        templates write them anew, with spaces. Images count by the provider's formula or by
+        `image_tokens`; what else is not text as the context window.
+
         Raises:
             RequestError: no price of tokens covers it, or a chat completion cannot say it.
         """
-        if request.native is not None and request.api.name in self._settings.spoken_apis:
-            return self._native(request, request.native, default_max_output)
-        check_translated(request, self.name)
-        return self._chat(request, default_max_output)
+        settings, native = self._settings, request.native
+        if native is not None and request.api.name in settings.spoken_apis:
+            api, content = request.api, request.api.content(native)
+            wanted = self._native(request, native, default_max_output)
+        else:
+            check_translated(request, self.name)
+            api, wanted = CHAT, self._chat(request, default_max_output)
+            images = tuple((one["url"], one.get("detail")) for one in request.images)
+            content = Content(images, request.opaque)
+        body = msgspec.json.encode(wanted)
+        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
+        read = self._input(body, template, content, wanted)
+        caching = api is not CHAT and _CACHED in body
+        written, cached = self._output(api, wanted), read if caching else 0
+        most = Usage(read, written, estimated=True, cache_writes=cached)
+        nano = self.price.largest_nano(most, settings.timeout_s) if self.price else None
+        streams = api.name in {"chat", "completions"} and "stream_options" not in settings.omit
+        return HttpCall(
+            endpoint=self._endpoint,
+            api=api,
+            model=settings.model,
+            price=self.price,
+            body=body,
+            most=most,
+            bound=Bound(nano, read + written),
+            rated_tokens=read + self._output(api, wanted, ASSUMED_OUTPUT),
+            stream_options=_streaming(request) if streams else None,
+            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
+            headers={} if api is CHAT else request.passed,
+        )
 
     def _native(
         self, request: ChatRequest, asked: Mapping[str, Any], default_max_output: int | None
-    ) -> "HttpCall":
-        """Return a call in another form; it is bounded as a chat is."""
+    ) -> dict[str, Any]:
+        """Return what is sent in a form that the endpoint speaks."""
         settings, api = self._settings, request.api
         api.check_priced(asked)
         if settings.thinking is not AS_IT_IS:
@@ -107,39 +137,10 @@ class HttpUpstream:
         limited = {api.limit: limit} if api.limit and limit else {}
         left_out = {"stream", *settings.omit}
         wanted = {name: value for name, value in asked.items() if name not in left_out}
-        body = msgspec.json.encode(wanted | limited | {"model": settings.model})
-        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
-        read = self._input(body, template, api.content(asked), wanted)
-        replies = api.replies(asked)
-        written = replies * (limit or settings.max_output or (self._window if replies else 0))
-        caching = _CACHED in body
-        most = Usage(read, written, estimated=True, cache_writes=read if caching else 0)
-        streams = api.name == "completions" and "stream_options" not in settings.omit
-        return HttpCall(
-            endpoint=self._endpoint,
-            api=api,
-            model=settings.model,
-            price=self.price,
-            body=body,
-            most=most,
-            bound=self._bound(most),
-            rated_tokens=read + replies * (limit or ASSUMED_OUTPUT),
-            stream_options=_streaming(request) if streams else None,
-            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
-            headers=request.passed,
-        )
+        return wanted | limited | {"model": settings.model}
 
-    def _bound(self, most: Usage) -> Bound:
-        nano = self.price.largest_nano(most, self._settings.timeout_s) if self.price else None
-        return Bound(nano, most.input_tokens + most.output_tokens)
-
-    def _chat(self, request: ChatRequest, default_max_output: int | None) -> "HttpCall":
-        """Return a call in the form of a chat completion.
-
-        It is bounded by its bytes: no tokeniser makes more of a text. Schemas count twice, since
-        templates write them anew, with spaces. Images count by the provider's formula or by
-        `image_tokens`; what else is not text as the context window.
-        """
+    def _chat(self, request: ChatRequest, default_max_output: int | None) -> dict[str, Any]:
+        """Return what is sent as a chat completion."""
         self._check_priced(request)
         settings = self._settings
         # A request that says how long to think is sent so; its limit holds its thoughts.
@@ -150,26 +151,7 @@ class HttpUpstream:
         added = merged(thinking.fields, settings.extra)
         wanted = merged(passed | limited, added | {"model": settings.model})
         left_out = thinking.refused.union(settings.omit)
-        wanted = {name: value for name, value in wanted.items() if name not in left_out}
-        body = msgspec.json.encode(wanted)
-        content = Content(
-            tuple((o["url"], o.get("detail")) for o in request.images), request.opaque
-        )
-        template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
-        read = self._input(body, template, content, wanted)
-        most = Usage(read, self._output(wanted), estimated=True)
-        return HttpCall(
-            endpoint=self._endpoint,
-            api=CHAT,
-            model=settings.model,
-            price=self.price,
-            body=body,
-            most=most,
-            bound=self._bound(most),
-            rated_tokens=read + self._output(wanted, ASSUMED_OUTPUT),
-            stream_options=None if "stream_options" in settings.omit else _streaming(request),
-            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
-        )
+        return {name: value for name, value in wanted.items() if name not in left_out}
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -201,17 +183,22 @@ class HttpUpstream:
         stated = self._settings.image_tokens
         return tokens_of_image(self.model, detail) if stated is None else stated
 
-    def _output(self, wanted: Mapping[str, Any], unlimited: int | None = None) -> int:
+    def _output(self, api: Api, wanted: Mapping[str, Any], unlimited: int | None = None) -> int:
         """Return the most tokens of a reply; without a limit, of `unlimited` or the model's own."""
+        replies, field = api.replies(wanted), self._settings.limit_name
+        if not replies:
+            return 0
+        limit = wanted.get(field if api is CHAT else str(api.limit))
+        if not isinstance(limit, int):
+            limit = unlimited or self._settings.max_output or self._window
+        if api is not CHAT:  # its limit holds its thoughts
+            return limit * replies
         thoughts = thoughts_apart(self._settings.speaks, wanted)
         apart = self._window if thoughts is None else thoughts
-        limit, n = wanted.get(self._settings.limit_name), wanted.get("n") or 1
         predicted = wanted.get("prediction")
         # Tokens that were predicted and not used are paid for as output.
         refused = len(msgspec.json.encode(predicted)) if predicted else 0
-        if not isinstance(limit, int):
-            limit = unlimited or self._settings.max_output or self._window
-        return (limit + apart + refused) * n
+        return (limit + apart + refused) * replies
 
     @cached_property
     def _window(self) -> int:
