@@ -1,21 +1,23 @@
 """The paper trains its controller by PPO with a value model; does that learn it here, and as soon?
 
     .venv/bin/python benchmarks/corl_value_model.py OUT [--pools two,four] [--seeds 3]
-        [--updates 48] [--prompts 32] [--minibatch 16]
+        [--processes 1] [--device cpu] [--updates 48 --prompts 32 --minibatch 16]
 
 Both kinds of advantage, by a value model (`gae`) and by comparison with other episodes of the same
-question (`group`), train each pool's controller with each seed, in courses of the same length. Then
-each answers fresh questions in every mode by its likeliest tokens. What is in OUT is not run again;
-`--draw` runs nothing. Records go to `benchmarks/results/corl_value_model.json`, the picture to
-`docs/images/corl_value_model.svg`. The course is shorter than that of the controllers that ship
-(`--updates 80 --prompts 64 --minibatch 32`, and 240 updates for `four`), so that all of pool `two`
-takes 24 minutes of a core.
+question (`group`), train each pool's controller with each seed, in courses as long as those of the
+controllers that ship. Then each answers fresh questions in every mode by its likeliest tokens. What
+is in OUT is not run again; `--draw` runs nothing. Records go to
+`benchmarks/results/corl_value_model.json`, the picture to `docs/images/corl_value_model.svg`. Pool
+`two` takes 81 minutes of a core, `four` some four hours. `--processes` says how many train at once,
+`--device cuda` where the controller learns.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing.corl.evaluation import evaluate, mean
-from farthing.corl.learner import TrainingSchedule
+from farthing.corl.learner import TrainingSchedule, Update
 from farthing.corl.pool import built_in
 from farthing.corl.session import PoolSession
 from farthing.corl.training import TrainingPlan, train
@@ -37,6 +39,8 @@ RESULTS = Path(__file__).parent / "results" / "corl_value_model.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl_value_model.svg"
 KINDS = {"group": "#0072b2", "gae": "#d55e00"}
 """Kind of advantage, and its colour."""
+COURSES = {"two": 80, "four": 240}
+"""Updates in each pool."""
 Record = dict[str, Any]
 
 
@@ -45,21 +49,24 @@ def main() -> None:
     arguments.add_argument("out", type=Path)
     arguments.add_argument("--pools", default="two,four")
     arguments.add_argument("--seeds", type=int, default=3)
-    arguments.add_argument("--updates", type=int, default=48)
-    arguments.add_argument("--prompts", type=int, default=32)
-    arguments.add_argument("--minibatch", type=int, default=16)
+    arguments.add_argument("--updates", type=int, help=f"{COURSES} unless given")
+    arguments.add_argument("--prompts", type=int, default=64)
+    arguments.add_argument("--minibatch", type=int, default=32)
     arguments.add_argument("--questions", type=int, default=500)
+    arguments.add_argument("--processes", type=int, default=1)
+    arguments.add_argument("--device", default="cpu")
     arguments.add_argument("--draw", action="store_true")
     given = arguments.parse_args()
-    torch.set_num_threads(1)
-    pools = given.pools.split(",")
-    jobs = [(pool, seed, kind) for pool in pools for seed in range(given.seeds) for kind in KINDS]
-    for job in [] if given.draw else jobs:
-        one(given, *job)
-    records = [json.loads(file.read_text()) for file in sorted(given.out.glob("*-*-*.json"))]
-    RESULTS.write_text(json.dumps(records, indent=1) + "\n")
+    pools, seeds = given.pools.split(","), range(given.seeds)
+    jobs = [(given, pool, seed, kind) for pool in pools for seed in seeds for kind in KINDS]
+    if not given.draw:
+        with ProcessPoolExecutor(given.processes, get_context("spawn")) as processes:
+            list(processes.map(one, *zip(*jobs, strict=True)))
+    files = [file for pool in pools for file in sorted(given.out.glob(f"{pool}-*-*.json"))]
+    records = [json.loads(file.read_text()) for file in files]
+    RESULTS.write_text("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n")
     draw(records)
-    for pool in dict.fromkeys(record["pool"] for record in records):
+    for pool in pools:
         show([record for record in records if record["pool"] == pool])
 
 
@@ -68,12 +75,13 @@ def one(given: argparse.Namespace, pool: str, seed: int, kind: Any) -> None:
     folder, kept = (given.out / f"{pool}-{kind}-{seed}{end}" for end in ("", ".json"))
     if kept.exists():
         return
+    torch.set_num_threads(1)
     began = time.process_time()
-    course = TrainingSchedule(updates=given.updates, prompts=given.prompts)
+    course = TrainingSchedule(updates=given.updates or COURSES[pool], prompts=given.prompts)
     settings = Settings(advantage=kind, minibatch=given.minibatch)
     plan = TrainingPlan(course=course, settings=settings, seed=seed)
-    with PoolSession.of(built_in(pool)) as opened:
-        log = train(opened, plan, folder)
+    with PoolSession.of(built_in(pool), given.device) as opened:
+        log = train(opened, plan, folder, watch=lambda update: told(folder.name, update))
         seconds = time.process_time() - began
         found = evaluation_record(evaluate(opened, given.questions, seed=100 + seed))
     record = {
@@ -101,6 +109,12 @@ def one(given: argparse.Namespace, pool: str, seed: int, kind: Any) -> None:
     kept.write_text(json.dumps(record, indent=1) + "\n")
     rewards = {name: mode["reward"] for name, mode in record["modes"].items()}
     print(f"{folder.name}: {seconds:.0f} s, {rewards}", flush=True)
+
+
+def told(name: str, update: Update) -> None:
+    """Print every twentieth update."""
+    if update.update % 20 == 0:
+        print(f"{name}: {update.update}, {update.seconds:.0f} s, {update.reward:.3f}", flush=True)
 
 
 def show(records: Sequence[Record]) -> None:

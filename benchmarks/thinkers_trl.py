@@ -8,8 +8,9 @@ Questions are like those of GSM8K, made by program: a few steps in words, and a 
 after `####`. What ends the thought is a line that begins with it; a thought that has none at a cut
 is closed there, and asked. `--model` is `smollm2`, a folder, a name on the Hub, or `tiny`: two
 layers of the same architecture with random weights, which read chains of symbols, to try the path.
-OUT gets the adapter, and `log.jsonl` what each update saw. `--reward` hands TRL the thinker's
-reward where it has one, and TRL compares.
+OUT gets the adapter, `log.jsonl` what each update saw, and `judged.json` how often the model was
+right on fresh questions before and after, and in how many tokens of thought, by its likeliest
+tokens. `--reward` hands TRL the thinker's reward where it has one, and TRL compares.
 """
 
 import argparse
@@ -57,8 +58,8 @@ def in_words(generator: np.random.Generator) -> Iterator[dict[str, str]]:
         bags, each = generator.integers(2, 10, size=2).tolist()
         told, left = f"{name} has {bags} bags of {each} {thing}.", bags * each
         for _ in range(int(generator.integers(0, 3))):
-            some = int(generator.integers(1, min(left, 20) + 1))
-            gives = bool(generator.integers(2))
+            gives = left > 0 and bool(generator.integers(2))
+            some = int(generator.integers(1, (min(left, 20) if gives else 20) + 1))
             told += f" {name} {'gives away' if gives else 'finds'} {some} {thing}."
             left += -some if gives else some
         asked = f"{told} How many {thing} does {name} have now?"
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=8)
     parser.add_argument("--cap", type=int, default=96, help="most tokens of a thought")
     parser.add_argument("--rank", type=int, default=16, help="of the adapter")
+    parser.add_argument("--judged", type=int, default=256, help="fresh questions")
     parser.add_argument("--reward", action="store_true")
     given = parser.parse_args()
     torch.manual_seed(0)
@@ -108,6 +110,7 @@ def main() -> None:
     thinker = system("thinker", given.thinker)
     source = (chains if small else in_words)(np.random.default_rng(0))
     questions = [next(source) for _ in range(given.updates * given.prompts)]
+    fresh = [next(source) for _ in range(given.judged)]
     args = GRPOConfig(
         output_dir=str(given.out),
         max_steps=given.updates,
@@ -136,15 +139,44 @@ def main() -> None:
         trainer = GRPOTrainer(network, [ThinkerReward(thinker, reading)], **how)
     else:
         trainer = Trainer(network, thinker=thinker, reading=reading, **how)
+    rows = told_rows(fresh, thinker)
+    judged = {"before": judge(trainer.model, reading, rows)}
     began = time.monotonic()
     trainer.train()
+    judged["after"] = judge(trainer.model, reading, rows)
     trainer.save_model(str(given.out))
     told = [one for one in trainer.state.log_history if "reward" in one]
     keys = ("step", "reward", "completions/mean_length", "kl", "grad_norm")
     lines = [json.dumps({key: one[key] for key in keys if key in one}) for one in told]
     (given.out / "log.jsonl").write_text("\n".join(lines) + "\n")
+    (given.out / "judged.json").write_text(json.dumps(judged, indent=1) + "\n")
     print("\n".join(lines))
-    print(f"{time.monotonic() - began:.0f} s for {len(told)} updates")
+    print(f"{time.monotonic() - began:.0f} s for {len(told)} updates; {json.dumps(judged)}")
+
+
+@torch.no_grad()
+def judge(network: Any, reading: Reading, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return of each mode how often its likeliest answer is right, and how long it thinks."""
+    network.eval()
+    written: list[list[int]] = []
+    for at in range(0, len(rows), 64):
+        some = [row["prompt"] for row in rows[at : at + 64]]
+        read = reading.tokenizer(some, return_tensors="pt", padding=True, padding_side="left")
+        read = read.to(network.device)
+        drawn = network.generate(**read, max_new_tokens=reading.cap + 16, do_sample=False)
+        written += drawn[:, read["input_ids"].shape[1] :].tolist()
+    network.train()
+    found: dict[str, dict[str, Any]] = {}
+    for told in sorted({row["told"] for row in rows}):
+        of = [at for at, row in enumerate(rows) if row["told"] == told]
+        ids = [written[at] for at in of]
+        right = [reading.right(one, [rows[at]["gold"]]) for one, at in zip(ids, of, strict=True)]
+        tokens = [min(reading.length(one), reading.cap) for one in ids]
+        ended = [reading.closed(one) for one in ids]
+        figures = {"right": right, "tokens": tokens, "ended": ended}
+        found[str(told)] = {name: round(float(np.mean(of)), 4) for name, of in figures.items()}
+        found[str(told)]["questions"] = len(of)
+    return found
 
 
 if __name__ == "__main__":

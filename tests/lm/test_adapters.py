@@ -12,7 +12,17 @@ from masked_update_by_hand import GROUP, REWARD, played, tiny
 from torch import Tensor
 
 from farthing.errors import InputError
-from farthing.lm.adapters import ACTING, BEGAN, Began, HeadCritic, adapt, adapted, learning, save
+from farthing.lm.adapters import (
+    ACTING,
+    BEGAN,
+    Began,
+    Critic,
+    HeadCritic,
+    adapt,
+    adapted,
+    learning,
+    save,
+)
 from farthing.lm.checkpoint import TrainingState
 from farthing.lm.make import write
 from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
@@ -70,6 +80,12 @@ def test_equal_seeds_give_equal_adapters_and_nothing_else_is_drawn() -> None:
     assert not all(torch.equal(one[name], other[name]) for name in one)
 
 
+def test_a_critic_stands_where_the_network_does() -> None:
+    net = network()
+    critics = [Critic.beside(tiny().to("meta")), HeadCritic.of(Began(net), net.to("meta"))]
+    assert {part.device.type for one in critics for part in one.parameters()} == {"meta"}
+
+
 @pytest.mark.parametrize("kind", ["gae", "group"])
 def test_the_base_stays_as_it_is_to_the_last_bit(kind: Literal["gae", "group"]) -> None:
     net = network()
@@ -113,7 +129,7 @@ def test_reading_as_it_began_leaves_the_adapter_acting_and_learning() -> None:
 def test_the_critic_is_a_line_through_the_states_as_they_began() -> None:
     net = network()
     alone = deepcopy(net)
-    critic = HeadCritic(Began(net), net.config.hidden_size)
+    critic = HeadCritic.of(Began(net), net)
     assert (critic(critic.seen(TOKENS)) == 0).all()
     torch.nn.init.normal_(critic.head.weight)
     with torch.no_grad():
@@ -147,7 +163,7 @@ def test_updates_are_those_of_a_training_with_copies_of_the_whole_network() -> N
     one, other = network(), network()
     figures = updated(one, 3)
     copied: Any = Apart(other)
-    critic = HeadCritic(copied, other.config.hidden_size)
+    critic = HeadCritic.of(copied, other)
     trainer = MaskedTrainer(Learners(other, copied.logits, critic), SETTINGS)
     generator = np.random.default_rng(0)
     for said in figures:

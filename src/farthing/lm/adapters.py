@@ -127,8 +127,8 @@ class Critic(Module):
 
     @classmethod
     def beside(cls, network: Any) -> Self:
-        """Return a critic that begins as a copy of a network's trunk."""
-        return cls(deepcopy(network.model), network.config.hidden_size)
+        """Return a critic that begins as a copy of a network's trunk, and stands where it does."""
+        return cls(deepcopy(network.model), network.config.hidden_size).to(network.device)
 
     def seen(self, tokens: Tensor) -> Tensor:
         """Return what is computed once of a batch: nothing, as the trunk learns."""
@@ -149,6 +149,11 @@ class HeadCritic(Module):
     def __init__(self, began: Began, width: int) -> None:
         super().__init__()
         self._began, self.head = began, _zero_head(width)
+
+    @classmethod
+    def of(cls, began: Began, network: Any) -> Self:
+        """Return a critic that stands where the network does."""
+        return cls(began, network.config.hidden_size).to(network.device)
 
     def seen(self, tokens: Tensor) -> Tensor:
         """Return what is computed once of a batch: all but the head, [B, T, W]."""

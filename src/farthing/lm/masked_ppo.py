@@ -206,7 +206,7 @@ class Learners:
         if adapted(network):
             learning(network)
             began = Began(network)
-            head = HeadCritic(began, network.config.hidden_size) if judged else None
+            head = HeadCritic.of(began, network) if judged else None
             return cls(network, began.logits, head, hooks)
         before = deepcopy(network).eval().requires_grad_(requires_grad=False)
         critic = Critic.beside(network) if judged else None
