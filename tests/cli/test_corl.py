@@ -165,6 +165,8 @@ def test_a_controller_is_taught_and_its_adapter_trained(
         (("warm", "--pool", "three", "--out", "x"), "give two, four, or a TOML file"),
         (("train", "--pool", "three", "--out", "x"), "give two, four, or a TOML file"),
         (("train", "--pool", "no.toml", "--out", "x"), "there is no such file"),
+        (("warm", "--pool", "two", "--device", "tpu9", "--out", "x"), "device 'tpu9'"),
+        (("train", "--pool", "two", "--device", "tpu9", "--out", "x"), "device 'tpu9'"),
         (("train", "--pool", "two", "--reward", "hard", "--out", "x"), "unknown reward 'hard'"),
         (
             ("train", "--pool", "two", "--sampler", "rollout", "--out", "x"),

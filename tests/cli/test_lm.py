@@ -36,3 +36,8 @@ def test_names_are_checked_before_a_model_is_loaded(refused: Callable[..., str])
     assert "nowhere: there is no such folder of weights; check the path" in refused(
         "lm", "serve", "--path", "nowhere", "--port", "0"
     )
+
+
+def test_a_device_that_is_not_there_is_named(farthing: Callable[..., Any]) -> None:
+    done = farthing("lm", "serve", "--model", "small", "--device", "tpu9", "--port", "0")
+    assert (done.code, "device 'tpu9'" in done.err) == (2, True)

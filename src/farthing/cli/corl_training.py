@@ -10,7 +10,7 @@ import typer
 from farthing.cli.command import takes_options
 from farthing.cli.console import interruptible, remark, trainings
 from farthing.cli.files import check_folder
-from farthing.cli.options import Seed
+from farthing.cli.options import Device, Seed
 from farthing.errors import InputError, MissingExtraError
 from farthing.money import significant
 from farthing.reports.table import counted
@@ -45,6 +45,7 @@ def warm(
         int, typer.Option(min=1, metavar="N", help="Questions; each expert is asked all of them.")
     ] = 400,
     seed: Seed = 0,
+    device: Device = "cpu",
 ) -> None:
     """Teach a controller by examples how to answer, call and read a reply; run it again to go on.
 
@@ -63,7 +64,7 @@ def warm(
 
     plan = WarmStartPlan(lora, questions, replace(COURSE, steps=steps), seed)
     kept = f"{out} holds what is needed; the same command goes on"
-    with interruptible(kept), PoolSession.of(chosen) as opened, trainings() as shown:
+    with interruptible(kept), PoolSession.of(chosen, device) as opened, trainings() as shown:
 
         def watch(done: TrainingProgress) -> None:
             shown.update("corl", done.step, steps, {"loss": done.loss})
@@ -136,6 +137,7 @@ def train(
         typer.Option(show_default="the pool's", help="How the controller is told of its mode."),
     ] = None,
     seed: Seed = 0,
+    device: Device = "cpu",
 ) -> None:
     """Teach a controller by reinforcement when to call whom; run it again to go on.
 
@@ -168,7 +170,7 @@ def train(
         seed=seed,
     )
     kept = f"{out} holds what is needed; the same command goes on"
-    with interruptible(kept), PoolSession.of(chosen) as opened, trainings() as shown:
+    with interruptible(kept), PoolSession.of(chosen, device) as opened, trainings() as shown:
 
         def watch(update: Update) -> None:
             figures = {"reward": update.reward, "calls": update.call_ratio}

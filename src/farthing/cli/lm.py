@@ -9,7 +9,7 @@ from rich.text import Text
 from farthing.cli import completion, files
 from farthing.cli.command import PlainGroup
 from farthing.cli.console import interruptible, remark, show, show_json, trainings
-from farthing.cli.options import Json
+from farthing.cli.options import Device, Json
 from farthing.errors import InputError, MissingExtraError
 from farthing.reports.table import Table
 
@@ -79,9 +79,7 @@ def serve(
         int | None,
         typer.Option(min=1, metavar="N", show_default="64", help="Prompts answered together."),
     ] = None,
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="Where they run: cpu, cuda, cuda:1, ...")
-    ] = "cpu",
+    device: Device = "cpu",
 ) -> None:
     """Serve language models as an OpenAI-compatible endpoint, until Ctrl-C.
 
@@ -92,10 +90,10 @@ def serve(
     from farthing.models.prices import PriceTable
 
     chosen = _chosen(model, path, device, batch)
-    listening = bind(host, port)
-    remark("loading the models")
-    models = {settings.model: settings.open(PriceTable()) for settings in chosen}
-    serve_models(models, listening, lambda url: remark(f"serving {', '.join(models)} at {url}"))
+    with bind(host, port) as listening:
+        remark("loading the models")
+        models = {settings.model: settings.open(PriceTable()) for settings in chosen}
+        serve_models(models, listening, lambda url: remark(f"serving {', '.join(models)} at {url}"))
 
 
 @app.command()

@@ -130,6 +130,9 @@ Alphas = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of all randomness.")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", help="Where it runs: cpu, cuda, cuda:1, ...")
+]
 TracesFiles = Annotated[
     list[Path],
     typer.Option(

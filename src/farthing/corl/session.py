@@ -68,13 +68,13 @@ def load_voice(
 ) -> tuple[Voice, Any]:
     """Load a controller from a folder of the transformers library; return its tokenizer, too."""
     try:
-        network, tokenizer = load(str(folder), "float32")
+        network, tokenizer = load(str(folder), "float32", device)
     except ImportError:
         raise MissingExtraError("a controller of one's own", "lm") from None
     except (OSError, ValueError) as error:
         problem = str(error).splitlines()[0]
         raise InputError(f"{folder}: the controller cannot be loaded: {problem}") from None
-    network = network.to(device).eval()
+    network.eval()
     ends = ends_of(network, tokenizer)
     if tokenizer.get_vocab() == symbols.NUMBERS:
         reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.said, PLAIN

@@ -81,8 +81,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         plain = self.device == "cpu" and self.dtype in {"auto", "float32"}
         if plain and is_lfm2(folder) and is_of_symbols(folder):
             return Lfm2Network.read(folder), SymbolTokenizer.read(folder)
-        network, tokenizer = load(self.path, self.dtype)
-        return network.to(self.device), tokenizer
+        return load(self.path, self.dtype, self.device)
 
 
 CLOSES = ("</think>", "<answer>")

@@ -23,8 +23,8 @@ def folder_of(path: str) -> str:
     return str(smollm2.folder()) if path == smollm2.NAME else path
 
 
-def load(path: str, dtype: str) -> tuple[Any, Any]:
-    """Return a network and its tokenizer, with numbers of a type as `LocalSettings` has it.
+def load(path: str, dtype: str, device: str = "cpu") -> tuple[Any, Any]:
+    """Return a network and its tokenizer, with type and device as `LocalSettings` has them.
 
     The path is a folder of the weights or of an adapter, their name on the Hub, or `smollm2`.
     """
@@ -45,7 +45,10 @@ def load(path: str, dtype: str) -> tuple[Any, Any]:
                 network = models.from_pretrained(at, **kind)
         except safetensors.SafetensorError as error:
             raise ValueError(f"the weights are damaged ({error}); copy them anew") from None
-    return network, tokenizer
+    try:
+        return network.to(device), tokenizer
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device '{device}': {str(error).splitlines()[0]}") from None
 
 
 @contextmanager
