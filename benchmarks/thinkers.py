@@ -1,10 +1,12 @@
 """Thinkers on a test bed whose shortest sufficient thoughts are known: accuracy against tokens.
 
-    python benchmarks/thinkers.py --out thinkers.jsonl --seeds 3
+    python benchmarks/thinkers.py [--out thinkers.jsonl] [--seeds 3]
 
 An embedded network is taught to overthink (once; `--overthinker` keeps it). Each thinker trains it
 with each seed, and is asked fresh questions at many caps, in each of its modes. What is in
-the file is not run again. Untrained and the oracle stand beside. `--before` trains nothing, and
+the file is not run again: the one that is kept (`benchmarks/results/thinkers.jsonl`) has all of
+them, and gives the table and `docs/images/thinkers.svg`. Untrained and the oracle stand beside.
+`--before` trains nothing, and
 prints what e1 and HBPO say of the untrained network's thoughts.
 """
 
@@ -19,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 from farthing import plugins
 from farthing.lm.overthinking import RECIPES, overthinker, shortest
@@ -29,6 +33,7 @@ from farthing.methods.thinkers.e1 import EFFORTS
 from farthing.methods.thinkers.evaluation import (
     Point,
     area,
+    curve,
     guided_points,
     oracle_points,
     points_of,
@@ -45,8 +50,11 @@ from farthing.methods.thinkers.training import (
     train,
 )
 from farthing.models.weights import load
+from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH
 from farthing.tasks.arithmetic import ChainProblem, draw_of
 
+RESULTS = Path(__file__).parent / "results" / "thinkers.jsonl"
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "thinkers.svg"
 METHODS = (
     *("right-alone", "length-penalty", "hbpo", "brpo", "budget-guidance", "elastic", "e1", "cib"),
     *("adactrl", "thinkdial"),
@@ -169,6 +177,29 @@ def table(records: Sequence[dict[str, Any]]) -> None:
         )
 
 
+def draw(records: Sequence[dict[str, Any]]) -> None:
+    """Draw each method's accuracy against tokens, a line a seed, between oracle and cutting off."""
+    of = {(one["method"], one["seed"]): _points(one) for one in records}
+    whole = max(one.tokens.mean() for one in of["untrained", 0])
+    limits = np.linspace(whole / 4, whole, 121)
+    names = sorted(
+        dict.fromkeys(one["method"] for one in records if one["method"] in METHODS),
+        key=lambda name: -np.mean([area(of[key], whole) for key in of if key[0] == name]),
+    )
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+        panels = figure.subplots(2, 5, sharex=True, sharey=True)
+        for panel, name in zip(panels.flat, names, strict=True):
+            panel.plot(limits, curve(of["oracle", 0], limits), c=INK, lw=1)
+            panel.plot(limits, curve(of["untrained", 0], limits), c=MUTED, lw=1, ls="--")
+            for key in (key for key in of if key[0] == name):
+                panel.plot(limits, curve(of[key], limits), c=TARGET, lw=1)
+            panel.set_title(name)
+        figure.supxlabel("tokens a question, at most")
+        figure.supylabel("accuracy")
+        figure.savefig(PICTURE, metadata={"Date": None})
+
+
 def before(network: Any, course: ThinkingCourse) -> None:
     """Print what e1 and HBPO say of thoughts of the untrained network."""
     rng = np.random.default_rng(TEST_SEED)
@@ -201,9 +232,9 @@ def before(network: Any, course: ThinkingCourse) -> None:
 
 
 def main() -> None:
-    """Run what is not there yet, and print the table."""
+    """Run what is not there yet, print the table, and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("thinkers.jsonl"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--overthinker", type=Path, default=Path("overthinker"))
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--seeds", type=int, default=3)
@@ -222,6 +253,7 @@ def main() -> None:
         with args.out.open("a") as file:
             file.write(json.dumps(one) + "\n")
     table(records)
+    draw(records)
 
 
 if __name__ == "__main__":
