@@ -8,6 +8,7 @@ role, whose items are single calls; in a pool that is one call for each model, i
 
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations_with_replacement
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from farthing.traces.pool import check_complete, is_pool
 
 SpaceName = Literal["rounds", "calls"]
 Values = TypeVar("Values", bound=NDArray[Any])
+MOST_SETS = 300
+"""Sets of next items that are told apart; where there would be more, sets are smaller."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,40 @@ def action_space(name: SpaceName, rounds: int, roles: int) -> ActionSpace:
     if name == "rounds":
         return ActionSpace(name, calls[None])
     return ActionSpace(name, (calls if roles == 1 else calls.T)[:, :, None])
+
+
+@cache
+def sets_of_next(lines: int, items: int, most: int) -> IntArray:
+    """Return every set of at most so many next items, as a number of each line, [A, F].
+
+    Single items come first, in the order of their lines.
+
+    >>> sets_of_next(2, 4, 2).tolist()
+    [[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
+    """
+    found = np.eye(lines, dtype=np.int64)
+    for size in range(2, most + 1):
+        chosen = combinations_with_replacement(range(lines), size)
+        larger = np.array([np.bincount(lot, minlength=lines) for lot in chosen])
+        larger = larger[(larger <= items).all(axis=1)]
+        if len(found) + len(larger) > MOST_SETS:
+            break
+        found = np.concatenate([found, larger])
+    return found
+
+
+def lines_of_sets(sets: IntArray) -> IntArray:
+    """Return the lines that each set buys from, one an item, [A + 1, J]; -1 past its end.
+
+    The last row is the set of nothing, which an index of -1 finds.
+
+    >>> lines_of_sets(np.array([[1, 0], [0, 2]])).tolist()
+    [[0, -1], [1, 1], [-1, -1]]
+    """
+    found = np.full((len(sets) + 1, int(sets.sum(axis=1).max())), -1)
+    for row, number in zip(found, sets, strict=False):
+        row[: number.sum()] = np.repeat(np.arange(len(number)), number)
+    return found
 
 
 def recorded_space(name: SpaceName, traces: TraceArrays) -> ActionSpace:

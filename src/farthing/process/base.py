@@ -105,14 +105,28 @@ class State:
     @cached_property
     def can_buy(self) -> BoolArray:
         """[n, F] the lines whose next item is on offer and cannot cost more than what is left."""
-        can: BoolArray = self.space.next_of(self.offered, self.bought)
-        can = can & (self.bought < self.space.items)
+        return self.can_buy_sets(np.eye(self.space.lines, dtype=np.int64))
+
+    def can_buy_sets(self, sets: IntArray) -> BoolArray:
+        """Return which sets of next items are on offer and cannot cost more than what is left.
+
+        Args:
+            sets: [A, F] how many items of each line a set holds.
+
+        Returns:
+            [n, A]
+        """
+        after = self.bought[:, None] + sets
+        can: BoolArray = (after <= self.offered.sum(axis=2)[:, None]).all(axis=2)
         left = self.left_nano
         if self.budget is None or left is None:
             return can
-        largest = self.budget.largest_nano[:, self.space.cells].sum(axis=3)
-        largest = self.space.next_of(largest, self.bought) + self.budget.largest_asking_nano
-        affordable: BoolArray = largest <= left[:, None]
+        largest = self.budget.largest_nano[:, self.space.cells].sum(axis=3).cumsum(axis=2)
+        upto = np.pad(largest, ((0, 0), (0, 0), (1, 0)))[:, None]
+        most = self.space.items
+        ends = [np.minimum(end, most)[..., None] for end in (after, self.bought[:, None])]
+        whole, before = (np.take_along_axis(upto, end, axis=3).sum(axis=(2, 3)) for end in ends)
+        affordable: BoolArray = whole - before + self.budget.largest_asking_nano <= left[:, None]
         return can & affordable
 
     @cached_property
@@ -168,6 +182,16 @@ class Decision:
     single: IntArray | None = None
     """[n] the call, t * L + l, whose answer is the single one if this ends it, -1 for none; None:
     the one of the set that scored highest, of equals the latest."""
+    also: IntArray | None = None
+    """[n, J - 1] further lines, whose next items are bought at the same time, before any reply is
+    seen, and under the same score; `NOTHING` for none; None: one item is bought at a time."""
+
+    @property
+    def pending(self) -> BoolArray:
+        """[n] whether a further purchase was decided together with that of `line`."""
+        also = np.zeros((len(self.line), 0)) if self.also is None else self.also
+        found: BoolArray = (also[:, :1] != NOTHING).any(axis=1)
+        return found
 
 
 @runtime_checkable

@@ -223,7 +223,9 @@ def replay(
     bought = None if budget is None else along.bought
     then = paths(along.scores, along.traces, empty, bought)
     # How long a model takes to decide was not recorded.
-    seconds = None if decision is not None else latency.of_purchases(traces, along.calls)
+    seconds = (
+        None if decision is not None else latency.of_purchases(traces, along.calls, along.waits)
+    )
     return NestedReplay(along.traces, then, along.scores, decision, seconds)
 
 

@@ -1,4 +1,4 @@
-"""How long calls take one after another; those of a round that saw nothing of each other, at once.
+"""How long calls take one after another; those that saw nothing of each other, at once.
 
 It is read from the recorded signal `latency_s`, and unknown (NaN) where a call that was made has
 none.
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
 def of_calls(traces: TraceArrays) -> FloatArray | None:
@@ -21,12 +21,30 @@ def of_calls(traces: TraceArrays) -> FloatArray | None:
     return seconds.reshape(len(traces), -1)
 
 
-def of_purchases(traces: TraceArrays, calls: IntArray) -> FloatArray | None:
+def relative(traces: TraceArrays) -> FloatArray:
+    """Return the seconds of each call in mean seconds of one, [n, T * L]; 1 where unknown."""
+    made = traces.made.reshape(len(traces), -1)
+    seconds = of_calls(traces)
+    seconds = np.full(made.shape, np.nan) if seconds is None else seconds
+    known = made & np.isfinite(seconds)
+    mean = seconds[known].sum() / max(known.sum(), 1)
+    found: FloatArray = np.ones(made.shape)
+    if mean > 0:
+        found[known] = seconds[known] / mean
+    return found
+
+
+def of_purchases(
+    traces: TraceArrays, calls: IntArray, waits: BoolArray | None = None
+) -> FloatArray | None:
     """Return the seconds of each purchase, [n, S]; None where nothing was recorded.
+
+    One that is made together with those before it takes what it takes longer than they do.
 
     Args:
         traces: the questions.
         calls: [n, S, U] the calls of each purchase, t * L + l.
+        waits: [n, S] whether it waits for the replies to those before it; None: each does.
     """
     seconds = of_calls(traces)
     if seconds is None:
@@ -34,7 +52,15 @@ def of_purchases(traces: TraceArrays, calls: IntArray) -> FloatArray | None:
     each = seconds[np.arange(len(traces))[:, None, None], calls]
     together = traces.independent[:, None]
     taken: FloatArray = np.where(together, each.max(axis=2), each.sum(axis=2))
-    return taken
+    if waits is None:
+        return taken
+    longest = np.zeros(len(taken))
+    more = np.empty_like(taken)
+    for step in range(taken.shape[1]):
+        so_far = np.where(waits[:, step], 0.0, longest)
+        longest = np.maximum(so_far, taken[:, step])
+        more[:, step] = longest - so_far
+    return more
 
 
 def after(purchases: FloatArray | None, number: NDArray[Any]) -> FloatArray | None:

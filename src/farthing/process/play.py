@@ -64,6 +64,21 @@ def with_next(decision: Decision) -> FloatArray:
     return np.concatenate([decision.answers, go_on[:, None]], axis=1)
 
 
+def continued(before: Decision, now: Decision) -> Decision:
+    """Return what is decided after a purchase: what was decided together with it, then anew."""
+    if before.also is None or now.also is None:
+        return now
+    more = before.pending
+    following = before.also[:, :1].sum(axis=1)
+    rest = np.pad(before.also, ((0, 0), (0, 1)), constant_values=NOTHING)[:, 1:]
+    return replace(
+        now,
+        line=np.where(more, following, now.line),
+        go_on=np.where(more, before.go_on, now.go_on),
+        also=np.where(more[:, None], rest, now.also),
+    )
+
+
 def begin(traces: TraceArrays, policy: Policy, budget: Budget | None = None) -> State:
     """Return the state of recorded questions before anything was bought."""
     space = recorded_space(policy.space, traces)
@@ -86,6 +101,8 @@ class PolicyOrder:
     """[n, S, U] which call of its question each answer is, t * L + l."""
     bought: BoolArray
     """[n, S] whether the purchase can be made at all."""
+    waits: BoolArray | None = None
+    """[n, S] whether it waits for the replies to those before it; None: each does."""
 
     def known(self, calls: int) -> BoolArray:
         """Return which calls, of so many, are known after each purchase, [n, S, T * L]."""
@@ -122,18 +139,22 @@ def follow(
     scores = np.zeros((len(traces), steps, width + 1))
     order = np.full((len(traces), steps), NOTHING)
     bought = np.zeros(order.shape, dtype=bool)
-    line = decide(state).line
+    waits = np.ones(order.shape, dtype=bool)
+    before = decide(state)
+    line = before.line
     for step in range(steps):
         bought[:, step] = line != NOTHING
         order[:, step] = line if budget is None else _in_any_order(line, state)
         if (order[:, step] == NOTHING).all():
             break
         state = state.buying(order[:, step])
-        decision = decide(state)
+        decision = continued(before, decide(state))
         scores[:, step] = with_next(decision)
+        waits[:, step + 1 : step + 2] = ~before.pending[:, None]
         line = np.where(bought[:, step], decision.line, NOTHING)
+        before = decision
     laid = traces if policy.space == "rounds" else arrange(traces, state.space, order)
-    return PolicyOrder(laid, scores, cells_of(state.space, order), bought)
+    return PolicyOrder(laid, scores, cells_of(state.space, order), bought, waits)
 
 
 def _in_any_order(line: IntArray, state: State) -> IntArray:
@@ -159,6 +180,8 @@ class PlayedQuestions:
     """[n, T * L] what the policy thought of each of them."""
     best: IntArray
     """[n] the call that gives the single answer; -1 for none."""
+    waits: BoolArray
+    """[n, turn] whether each purchase waited for the replies to those before it."""
 
 
 def play(
@@ -184,11 +207,13 @@ def play(
     n, calls = len(traces), state.space.cells.size
     returned, score = np.zeros((n, calls), dtype=bool), np.zeros((n, calls))
     best, turn = np.full(n, -1), np.zeros((n, calls), dtype=np.int64)
-    line = opening(policy.decide(initial_state(state)), state, kappa)
+    before = policy.decide(initial_state(state))
+    line, waits = opening(before, state, kappa), [np.ones(n, dtype=bool)]
     while (line != NOTHING).any():
         running = line != NOTHING
         state = state.buying(line)
-        decision = all_actions(policy.decide(initial_state(state)), state, kappa)
+        decided = continued(before, policy.decide(initial_state(state)))
+        decision = all_actions(decided, state, kappa)
         action = threshold_actions(decision, kappa, empty)
         rows, cells = np.flatnonzero(running)[:, None], state.latest[running]
         returned[rows, cells], score[rows, cells] = action.joins[running], decision.answers[running]
@@ -196,10 +221,12 @@ def play(
         if decision.single is not None:
             best[running] = decision.single[running]
         line = np.where(running, action.line, NOTHING)
+        waits.append(~before.pending)
+        before = decided
     returned &= traces.answer.reshape(n, -1) != NO_ANSWER
     if policy.parameters is None:
         best = highest(returned, score, turn)
-    return PlayedQuestions(state, returned, score, best)
+    return PlayedQuestions(state, returned, score, best, np.stack(waits, axis=1)[:, : state.turn])
 
 
 def outcome_of(played: PlayedQuestions) -> ReplayOutcome:
@@ -208,7 +235,7 @@ def outcome_of(played: PlayedQuestions) -> ReplayOutcome:
     correct = traces.correct.reshape(n, -1)
     given = played.best >= 0
     history, space = played.state.history, played.state.space
-    seconds = latency.of_purchases(traces, cells_of(space, history))
+    seconds = latency.of_purchases(traces, cells_of(space, history), played.waits)
     purchases = (history != NOTHING).sum(axis=1)
     lost = np.zeros(n, dtype=bool)
     if traces.at_worst:  # the way on from a call that was not made is unknown

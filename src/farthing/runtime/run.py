@@ -4,6 +4,7 @@ After each step the policy is shown what a replay of the trace would show it, an
 calibrated.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,13 @@ from farthing.methods.baselines.llm_replies import replies_of
 from farthing.money import dollars
 from farthing.process.action_space import ActionSpace, action_space
 from farthing.process.base import NOTHING, Budget, Decision, State
-from farthing.process.play import TurnAction, all_actions, sample_actions, threshold_actions
+from farthing.process.play import (
+    TurnAction,
+    all_actions,
+    continued,
+    sample_actions,
+    threshold_actions,
+)
 from farthing.promises.kinds.groups import groups_of
 from farthing.runtime import validity
 from farthing.runtime.answer import Answer, Ending, Returned, selective
@@ -82,6 +89,10 @@ class QuestionRun:
     """Whether the budget ended it where the policy would have gone on."""
     budget_changed: bool = False
     """Whether the budget changed what was bought or returned, at any turn."""
+    _before: Decision | None = None
+    """What was decided before the latest step."""
+    _ahead: list[list[Call]] = field(default_factory=list)
+    """The calls of steps that were made together with the latest, in the order decided."""
     _wanted: int = NOTHING
     """The line that the policy would have bought from without a budget, at the latest turn."""
     _history: list[int] = field(default_factory=list)
@@ -96,10 +107,10 @@ class QuestionRun:
         """Take steps until the policy, the budget or a failure ends it."""
         while True:
             bounds = await self._bounds()
-            line = self._decide(bounds)
-            if line == NOTHING or not await self._buy(line):
+            lines = self._decide(bounds)
+            if lines[0] == NOTHING or not await self._buy(lines):
                 break
-        if line == NOTHING and self.budget_ended and not self._as_calibrated:
+        if lines[0] == NOTHING and self.budget_ended and not self._as_calibrated:
             what, most = self.plan.unit.removesuffix("s"), dollars(bounds[self._wanted])
             self._end("budget", f"the next {what} can cost {most}")
         await self._escalate()
@@ -149,23 +160,33 @@ class QuestionRun:
         declared = self._bundle.origin.largest_nano or {}
         return declared.get(agent.role, declared.get(agent.model.name))
 
-    def _decide(self, bounds: Bounds) -> int:
-        """Decide after the steps so far; return the line to buy from, or `NOTHING`."""
+    def _decide(self, bounds: Bounds) -> list[int]:
+        """Decide after the steps so far; return the lines to buy from at once, or `NOTHING`."""
         state = self._state(bounds)
         uniform = float(self.rng.random()) if state.turn else 0.0
         decision, action = self._decided(state, uniform)
         if state.turn:
             self._score(state, decision, action)
+        lines = self._bought(decision, action)
         if state.budget is not None:
-            _, unlimited = self._decided(replace(state, budget=None), uniform)
+            free, unlimited = self._decided(replace(state, budget=None), uniform)
             self._wanted = int(unlimited.line[0])
             self.budget_ended = bool(action.line[0] == NOTHING != unlimited.line[0])
-            same = action.line[0] == unlimited.line[0] and (action.joins == unlimited.joins).all()
-            self.budget_changed |= not same
-        return int(action.line[0])
+            same = lines == self._bought(free, unlimited)
+            self.budget_changed |= not (same and (action.joins == unlimited.joins).all())
+        self._before = decision
+        return lines
+
+    def _bought(self, decision: Decision, action: TurnAction) -> list[int]:
+        """Return the lines that are bought from at the same time, `action.line` in front."""
+        more, worth_it = decision.also, decision.go_on[0] >= min(self._kappa or 0.0, 1.0)
+        also = more[0].tolist() if more is not None and worth_it else []
+        return [int(action.line[0]), *(line for line in also if line != NOTHING)]
 
     def _decided(self, state: State, uniform: float) -> tuple[Decision, TurnAction]:
         kappa, decision = self._kappa, self._bundle.policy.decide(state)
+        if self._before is not None:
+            decision = continued(self._before, decision)
         if kappa is not None:
             decision = all_actions(decision, state, kappa)
         if not state.turn:
@@ -220,7 +241,7 @@ class QuestionRun:
             return None
         largest = np.zeros((1, space.cells.size), dtype=np.int64)
         for line, nano in bounds.items():
-            largest[0, space.cells[line, self._history.count(line), 0]] = nano
+            largest[0, space.cells[line, self._history.count(line) :, 0]] = nano
         return Budget(left_nano + int(seen.cost_nano.sum()), largest)
 
     def _score(self, state: State, decision: Decision, action: TurnAction) -> None:
@@ -234,31 +255,42 @@ class QuestionRun:
         if decision.single is not None:
             self._single = int(decision.single[0])
 
-    def _next(self, line: int) -> PlanStep:
-        return self.plan.lines[line][self._history.count(line)]
+    def _next(self, line: int, ahead: int = 0) -> PlanStep:
+        return self.plan.lines[line][self._history.count(line) + ahead]
 
     def _client(self, question: Question, number: int, agent: Agent) -> Client:
         bound = None if self.budget.left_nano is None else self._declared(agent)
         return self.meter.client(question, number, agent, self.budget, bound)
 
-    async def _buy(self, line: int) -> bool:
-        """Make the next step of a line; return whether it could be finished."""
-        made: list[Call] = []
-        step, before = self._next(line), self._calls()
-        try:
-            await step.play(self.question, before, self._client, made, self.task)
-        except BudgetError as error:
-            self._end("budget", str(error))
-        except AuthenticationError as error:
-            self._end("failure", str(error))
-        if self.ended_by != "policy":
-            self.broken = made
+    async def _buy(self, lines: list[int]) -> bool:
+        """Take the next step of the first line; it was made before, or is now with the others."""
+        if not self._ahead and not await self._make(lines):
             return False
-        self.steps.append(made)
+        self.steps.append(self._ahead.pop(0))
         if self.plan.unit == "calls":  # a verdict is known when both calls are
             self.steps = [[call] for call in judged(self._calls(), self.task)]
-        self._history.append(line)
+        self._history.append(lines[0])
         return True
+
+    async def _make(self, lines: list[int]) -> bool:
+        """Make the next steps of lines at the same time; return whether all could be finished."""
+        steps = [self._next(line, lines[:place].count(line)) for place, line in enumerate(lines)]
+        before, self._ahead = self._calls(), [[] for _ in steps]
+        plays = (
+            step.play(self.question, before, self._client, made, self.task)
+            for step, made in zip(steps, self._ahead, strict=True)
+        )
+        results = await asyncio.gather(*plays, return_exceptions=True)
+        for error in results:
+            if isinstance(error, BudgetError):
+                self._end("budget", str(error))
+            elif isinstance(error, AuthenticationError):
+                self._end("failure", str(error))
+            elif error is not None:
+                raise error
+        if self.ended_by != "policy":
+            self.broken = [call for made in self._ahead for call in made]
+        return self.ended_by == "policy"
 
     async def _escalate(self) -> None:
         """Pass the question on where the policy abstains; a budget or a wrong key may forbid it."""
