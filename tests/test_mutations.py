@@ -345,9 +345,23 @@ MUTATIONS = (
     Mutation(
         "what would be bought later is free",
         "lookahead.learner:_LookaheadTraining._taught",
-        "cost[can, line] += self._follow(after, judge, price)",
+        "cost[can, place] += self._follow(after, judge, price)",
         "self._follow(after, judge, price)",
         "test_lookahead_lessons::test_a_lesson_is_what_each_purchase_and_what_follows_it_gain_and_cost",
+    ),
+    Mutation(
+        "calls that are made together are waited for one after another",
+        "lookahead.learner:_LookaheadTraining._buy",
+        "np.maximum(wait[made], self.wait_nano[item])",
+        "wait[made] + self.wait_nano[item]",
+        "test_sequence::test_a_set_is_worth_what_its_calls_bring_and_cost_and_its_slowest_call_takes",
+    ),
+    Mutation(
+        "a set is decided anew after its first call",
+        "process.play:continued",
+        "np.where(more, following, now.line)",
+        "now.line",
+        "test_lookahead::test_critical_thresholds_against_enumeration",
     ),
     Mutation(
         "look-ahead buys on when it is not worth its money",

@@ -101,8 +101,9 @@ def stopping(traces: TraceArrays) -> StoppingPolicy:
     )
 
 
-def lookahead(traces: TraceArrays, space: SpaceName) -> LookaheadPolicy:
-    learner = LookaheadLearner(LookaheadConfig(space, iterations=2, trees=4, leaf=3))
+def lookahead(traces: TraceArrays, space: SpaceName, together: int = 1) -> LookaheadPolicy:
+    config = LookaheadConfig(space, 2, 4, 3, together=together, wait_price=together - 1)
+    learner = LookaheadLearner(config)
     policy = learner.fit(traces, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, LookaheadPolicy)
     return policy
@@ -143,6 +144,7 @@ EXAMPLES: Mapping[str, Callable[[TraceArrays], Saveable]] = {
     "stopping": stopping,
     "lookahead": lambda traces: lookahead(traces, "rounds"),
     "lookahead, call by call": lambda traces: lookahead(traces, "calls"),
+    "sequence": lambda traces: lookahead(traces, "calls", 3),
     "odar": lambda traces: odar(traces, OdarLearner()),
     "odar-recheck": lambda traces: odar(traces, OdarLearner(recheck=True)),
     "lookahead-lambda": lambda traces: thrifty(traces, "rounds"),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from farthing.bundle.folder import load, save
 from farthing.errors import InputError
 from farthing.methods.lookahead.estimates import exported
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
-from farthing.methods.lookahead.policy import LookaheadPolicy, best_line, outlooks
+from farthing.methods.lookahead.policy import LookaheadPolicy, best_line, best_purchase, outlooks
 from farthing.process.action_space import SpaceName
 from farthing.process.base import hidden
 from farthing.process.batch_replay import NestedReplay, followed, replay
@@ -48,14 +48,17 @@ def make_traces(seed: int, n: int, horizon: int, roles: tuple[str, ...]) -> Trac
 
 
 SPACES: tuple[SpaceName, ...] = ("rounds", "calls")
+TOGETHER: tuple[tuple[SpaceName, int], ...] = (("rounds", 1), ("calls", 1), ("calls", 3))
+"""Action spaces, and how many calls one decision may buy there."""
 SHAPES = {"talk": (2, ("base", "guide")), "pool": (1, ("a", "b", "c")), "cascade": (3, ("m",))}
 
 
 @cache
-def trained(shape: str, space: SpaceName) -> LookaheadPolicy:
+def trained(shape: str, space: SpaceName, together: int = 1) -> LookaheadPolicy:
     horizon, roles = SHAPES[shape]
     train = make_traces(0, 80, horizon, roles)
-    learner = LookaheadLearner(LookaheadConfig(space, iterations=2, trees=5, leaf=5))
+    config = LookaheadConfig(space, 2, trees=5, leaf=5, together=together, wait_price=together - 1)
+    learner = LookaheadLearner(config)
     policy = learner.fit(train, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(policy, LookaheadPolicy)
     return policy
@@ -109,7 +112,11 @@ def lines_of(policy: LookaheadPolicy, traces: TraceArrays) -> list[list[list[int
 def by_hand(
     policy: LookaheadPolicy, traces: TraceArrays, question: int
 ) -> list[tuple[list[int], float]]:
-    """Buy one question call by call; return (calls, score of having gone on to them)."""
+    """Buy one question set by set; return (calls, score of having gone on to them).
+
+    What a set says is not looked at before all of it was bought. The first purchase is made at
+    every threshold, and what belongs to its set at those up to the set's score.
+    """
     lines = lines_of(policy, traces)
     bought, known = [0] * len(lines), set[int]()
     course: list[tuple[list[int], float]] = []
@@ -121,16 +128,31 @@ def by_hand(
         outlook, step = outlooks(policy.latent, part), np.array([sum(bought)])
         told = features if outlook is None else outlook[[0], step]
         gain, cost = policy.estimate.predict(features, told, step)
-        worths = [
-            gain[0, k] / cost[0, k] if bought[k] < len(lines[k]) else -np.inf
-            for k in range(len(lines))
+        sets = [
+            one
+            for size in range(1, policy.together + 1)
+            for one in combinations_with_replacement(range(len(lines)), size)
+            if all(one.count(k) <= len(line) for k, line in enumerate(lines))
         ]
-        line = int(np.argmax(worths))
-        w = max(worths[line] * policy.price_nano, 0.0)
-        calls = lines[line][bought[line]]
-        course.append((calls, w / (1 + w) if known or course else 1.0))
-        bought[line] += 1
-        known |= set(calls)
+        left = [len(line) - b for b, line in zip(bought, lines, strict=True)]
+        worths = [
+            gain[0, j] / cost[0, j] if all(one.count(k) <= left[k] for k in one) else -np.inf
+            for j, one in enumerate(sets)
+        ]
+        lead = int(np.argmax(worths[: len(lines)]))
+        nets = [
+            policy.price_nano * gain[0, j] - cost[0, j]
+            if lead in one and worths[j] > -np.inf
+            else -np.inf
+            for j, one in enumerate(sets)
+        ]
+        chosen = int(np.argmax(nets))
+        w = max(worths[chosen] * policy.price_nano, 0.0)
+        for line in sorted(sets[chosen], key=lambda line: line != lead):
+            calls = lines[line][bought[line]]
+            course.append((calls, w / (1 + w) if course else 1.0))
+            bought[line] += 1
+            known |= set(calls)
     return course
 
 
@@ -140,11 +162,13 @@ def nested(policy: LookaheadPolicy, traces: TraceArrays) -> NestedReplay:
     return played
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize(("space", "together"), TOGETHER)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_critical_thresholds_against_enumeration(shape: str, space: SpaceName) -> None:
+def test_critical_thresholds_against_enumeration(
+    shape: str, space: SpaceName, together: int
+) -> None:
     """Every threshold tried on every question: cost and coverage as replayed, sets nested."""
-    policy, traces = trained(shape, space), make_traces(7, 25, *SHAPES[shape])
+    policy, traces = trained(shape, space, together), make_traces(7, 25, *SHAPES[shape])
     played = nested(policy, traces)
     courses = [by_hand(policy, traces, q) for q in range(25)]
     scores = sorted({score for course in courses for _, score in course} | {0.0, 1.0})
@@ -190,6 +214,19 @@ def test_the_best_line_is_the_best_on_offer() -> None:
     line, worth = best_line(gain, cost, can)
     assert line.tolist() == [0, 1, -1]
     assert worth.tolist() == [0.5, 0.2, -np.inf]
+    alone, same = best_purchase(gain, cost, can, np.eye(3, dtype=np.int64), 9.0)
+    assert alone[:, 0].tolist() == line.tolist()
+    assert same.tolist() == worth.tolist()
+
+
+def test_the_best_line_leads_and_the_best_set_with_it_is_bought() -> None:
+    sets = np.array([[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]])
+    gain, cost = np.array([[0.2, 0.3, 0.9, 0.5, 0.35]]), np.array([[2.0, 1.0, 2.0, 3.0, 2.0]])
+    can = np.ones((1, 5), dtype=bool)
+    for price, lines, expected in ((5, [1, -1], 0.3), (15, [1, 0], 0.5 / 3)):
+        line, worth = best_purchase(gain, cost, can, sets, price)
+        assert line[0].tolist() == lines
+        assert worth[0] == expected
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -221,9 +258,9 @@ def test_calls_that_saw_others_are_refused_where_it_buys_single_ones() -> None:
             ask(trained("talk", "calls"), traces)
 
 
-@pytest.mark.parametrize("space", SPACES)
-def test_a_bundle_brings_it_back(space: SpaceName, tmp_path: Path) -> None:
-    policy, traces = trained("talk", space), make_traces(9, 20, *SHAPES["talk"])
+@pytest.mark.parametrize(("space", "together"), TOGETHER)
+def test_a_bundle_brings_it_back(space: SpaceName, together: int, tmp_path: Path) -> None:
+    policy, traces = trained("talk", space, together), make_traces(9, 20, *SHAPES["talk"])
     save(tmp_path / "b", policy, origin=origin_of(traces, "f"), kappa=0.5)
     back = load(tmp_path / "b").policy
     assert isinstance(back, LookaheadPolicy)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,11 +17,12 @@ import numpy as np
 import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
+from msgspec import structs
 from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing.bundle.base import Bundle
-from farthing.errors import InputError
+from farthing.errors import AuthenticationError, InputError
 from farthing.features.calls import CallFeatures
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import GainEstimate, LookaheadPolicy
@@ -31,6 +33,7 @@ from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.split import SplitPromise
 from farthing.runtime.agents.base import BaseAgent
 from farthing.runtime.agents.guide import GuideAgent
+from farthing.runtime.answer import Answer
 from farthing.runtime.protocol import Dialogue
 from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
@@ -182,6 +185,21 @@ def four_calls() -> Bundle:
     gain_and_cost = np.array([[0.9, 0.5, 1.0, 1.0]])
     leaf = Forest(root + LEAF, root.astype(np.float32), root, gain_and_cost, root, 0)
     estimate = GainEstimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
+    return bundle_of(LookaheadPolicy("calls", features, estimate, 1.0))
+
+
+def two_and_two() -> Bundle:
+    """A policy that asks base and guide at the same time, twice, and alone if need be."""
+    bundle = four_calls()
+    policy, nothing = bundle.policy, np.zeros((0, 2))
+    assert isinstance(policy, LookaheadPolicy)
+    gain, cost = [0.9, 0.5, 0.9, 0.95, 0.5], [1.0] * 5  # of base, guide, twice, both, twice
+    leaf = replace(policy.estimate.forest, value=np.array([gain + cost]))
+    estimate = GainEstimate(leaf, nothing, nothing, np.ones(5), share=1.0)
+    return structs.replace(bundle, policy=replace(policy, estimate=estimate, together=2))
+
+
+def bundle_of(policy: LookaheadPolicy) -> Bundle:
     origin = Origin(
         roles=("base", "guide"),
         models=("small", "large"),
@@ -190,7 +208,7 @@ def four_calls() -> Bundle:
         fingerprint="f",
     )
     return Bundle(
-        policy=LookaheadPolicy("calls", features, estimate, 1.0),
+        policy=policy,
         kind="lookahead",
         origin=origin,
         kappa=0.25,
@@ -260,3 +278,72 @@ def test_roles_of_one_model_draw_samples_of_their_own() -> None:
     runner = PolicyRunner.with_models(four_calls(), {"base": one, "guide": one}, TEXT)
     asyncio.run(runner.answer(Question("q", "What is the capital of Portugal?")))
     assert [prompt.seed for prompt in one.calls] == [None, 2, None, 1_000_002]
+
+
+@dataclass
+class Meeting:
+    """A model that replies once two calls are under way."""
+
+    model: ScriptedModel
+    barrier: asyncio.Barrier
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        await asyncio.wait_for(self.barrier.wait(), 20)
+        return await self.model.complete(prompt)
+
+    def largest_cost_nano(self, prompt: Prompt) -> int:
+        return self.model.largest_cost_nano(prompt)
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+
+def test_what_one_decision_buys_is_asked_at_the_same_time() -> None:
+    async def ask() -> Answer:
+        barrier = asyncio.Barrier(2)
+        models = {
+            "base": Meeting(scripted("small", "Answer: Porto"), barrier),
+            "guide": Meeting(scripted("large", "Answer: Lisbon"), barrier),
+        }
+        runner = PolicyRunner.with_models(two_and_two(), models, TEXT)
+        return await runner.answer(Question("q", "What is the capital of Portugal?"))
+
+    found = asyncio.run(ask())
+    asked = [(call.role, call.round) for call in found.trace.calls]
+    assert asked == [("base", 1), ("guide", 1), ("base", 2), ("guide", 2)]
+    assert (found.rounds, found.cost_nano, found.guaranteed) == (4, 4 * CENT, True)
+
+
+@pytest.mark.parametrize("cents", range(6))
+def test_a_budget_is_never_passed_by_calls_that_are_made_together(cents: int) -> None:
+    models = {"base": scripted("small", "Answer: a"), "guide": scripted("large", "Answer: b")}
+    runner = PolicyRunner.with_models(two_and_two(), models, TEXT)
+    question = Question("q", "What is the capital of Portugal?")
+    found = asyncio.run(runner.answer(question, budget_nano=cents * CENT + 7))
+    made = min(cents, 4)
+    assert (found.rounds, found.cost_nano) == (made, made * CENT)
+    assert found.guaranteed == (made == 4)
+    asked = [(call.role, call.round) for call in found.trace.calls]
+    assert asked == [("base", 1), ("guide", 1), ("base", 2), ("guide", 2)][:made]
+
+
+def test_where_the_first_set_is_not_worth_it_its_first_call_is_made_alone() -> None:
+    models = {"base": scripted("small", "Answer: a"), "guide": scripted("large", "Answer: b")}
+    bundle = structs.replace(two_and_two(), kappa=0.6)  # 0.95 / 1.95 is less
+    runner = PolicyRunner.with_models(bundle, models, TEXT)
+    found = asyncio.run(runner.answer(Question("q", "What is the capital of Portugal?")))
+    assert [call.role for call in found.trace.calls] == ["base"]
+    assert not models["guide"].calls
+
+
+def test_what_was_paid_beside_a_call_that_cannot_be_made_is_kept() -> None:
+    wrong = ScriptedModel(lambda _: AuthenticationError("wrong key"), name="large")
+    models = {"base": scripted("small", "Answer: a"), "guide": wrong}
+    runner = PolicyRunner.with_models(two_and_two(), models, TEXT)
+    found = asyncio.run(runner.answer(Question("q", "What is the capital of Portugal?")))
+    assert (found.ended_by, found.cost_nano, found.guaranteed) == ("failure", CENT, False)
+    assert [(call.role, call.answer) for call in found.trace.calls] == [("base", "a")]

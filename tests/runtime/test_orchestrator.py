@@ -262,7 +262,9 @@ def independent(draw: st.DrawFn) -> list[Trace]:
 
 def by_call(whole: TraceArrays, around: str) -> Policy:
     """Train a policy that buys single calls; another one may have the last word on answers."""
-    learner = LookaheadLearner(LookaheadConfig("calls", iterations=1, trees=4, leaf=1))
+    together = 3 if around == "sequence" else 1
+    config = LookaheadConfig("calls", 1, 4, 1, together=together, wait_price=together - 1)
+    learner = LookaheadLearner(config)
     lazy = learner.fit(whole, Fraction(1, 10), 0, Silent()).policy
     assert isinstance(lazy, LookaheadPolicy)
     if around == "confident":
@@ -283,7 +285,9 @@ def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.Da
     roles = tuple(dict.fromkeys(call.role for call in traces[0].calls))
     arrays = assemble(traces)
     whole = arrays if "base" in roles else cascade(arrays)
-    policy = by_call(whole, data.draw(st.sampled_from(["nothing", "thrifty", "confident"])))
+    policy = by_call(
+        whole, data.draw(st.sampled_from(["nothing", "thrifty", "confident", "sequence"]))
+    )
     assert followed(policy, whole).traces.horizon == whole.horizon * whole.n_roles
     near = own_scores(policy, whole)
     kappa = float(data.draw(st.sampled_from([0.0, *near, *(near + 0.01), 1.5, np.inf])))

@@ -52,6 +52,8 @@ class Kind:
     independent: bool
     budgets: tuple[int, ...]
     """In nano-dollars a question: enough for some calls, and not always for all."""
+    together: int = 1
+    """The most calls of one decision."""
 
     def traces(self, n: int, seed: int) -> list[Trace]:
         """Record questions at random; of each role every third answer is right."""
@@ -97,6 +99,8 @@ KINDS = {
     "look-ahead over a pool": Kind("rounds", POOL, 1, True, (2_200, 3_900, 4_300)),
     "lazy": Kind("calls", TOGETHER, 2, True, (3_200, 4_100, 4_700)),
     "lazy over a pool": Kind("calls", POOL, 1, True, (4_100, 4_500, 5_000)),
+    "sequence": Kind("calls", TOGETHER, 2, True, (3_200, 4_100, 4_700), together=3),
+    "sequence over a pool": Kind("calls", POOL, 1, True, (4_100, 4_500, 5_000), together=2),
 }
 CASES = [(kind, nano) for kind in KINDS for nano in KINDS[kind].budgets]
 
@@ -104,7 +108,8 @@ CASES = [(kind, nano) for kind in KINDS for nano in KINDS[kind].budgets]
 def calibrated(kind: Kind, budget: PerQuestion) -> Bundle:
     """Train a policy, and promise nearly all of the coverage that a budget reaches."""
     train, prove = kind.traces(TRAINED, 0), kind.traces(CALIBRATED, 1)
-    config = LookaheadConfig(kind.space, iterations=1, trees=6, leaf=5)
+    together = kind.together
+    config = LookaheadConfig(kind.space, 1, 6, 5, together=together, wait_price=together - 1)
     whole, held_out = kind.played(train), kind.played(prove)
     policy = LookaheadLearner(config).fit(whole, Fraction(1, 10), 0, Silent()).policy
     bundle = Bundle(

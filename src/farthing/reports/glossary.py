@@ -204,6 +204,7 @@ POLICIES = {
         "weighs what a round and the next would gain for their money",
     ),
     "lazy": ("Lazy", "the same for single calls, in whatever order"),
+    "sequence": ("Sequence", "the same for several calls at a time, which are waited for once"),
     "selective": ("Selective", "buys until one answer is sure enough; may give none"),
     "optimum": ("Optimum (known)", "knows the generator's probabilities, as no real policy can"),
 }

@@ -7,7 +7,7 @@ was grown without it, so that training does not believe its own luck; the few nu
 the conversation, and of how that is mixed with the forest, are fitted to all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -36,7 +36,16 @@ from farthing.methods.lookahead.policy import (
     outlooks,
 )
 from farthing.money import usd_from_nano
-from farthing.process.action_space import Items, SpaceName, items_of, recorded_space
+from farthing.process import latency
+from farthing.process.action_space import (
+    Items,
+    SpaceName,
+    items_of,
+    lines_of_sets,
+    recorded_space,
+    sets_of_next,
+)
+from farthing.process.base import NOTHING
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 FOLDS = 3
@@ -64,6 +73,10 @@ class LookaheadConfig:
     """In all; each is grown without the questions of one fold."""
     leaf: int = 20
     """Fewest cases in a leaf."""
+    together: int = 1
+    """The most items that one decision buys, without a look at the replies in between."""
+    wait_price: float = 0.0
+    """What it is worth not to wait for as long as a call takes on average, in mean costs of one."""
 
 
 LAZY = LookaheadConfig(space="calls", iterations=1, trees=24)
@@ -106,6 +119,10 @@ class _LookaheadTraining:
         self.rng = np.random.default_rng(seed)
         self.space = recorded_space(config.space, train)
         self.items = items_of(train, self.space)
+        self.sets = sets_of_next(self.space.lines, self.space.items, config.together)
+        mean = train.cost_nano.sum() / max(train.made.sum(), 1)
+        each = latency.relative(train)[:, self.space.cells].max(axis=3)
+        self.wait_nano = config.wait_price * mean * each
         self.fold = self.rng.permutation(len(train)) % FOLDS
         self.cases = cases = some_states(self.items.offered, self.rng)
         self.features = CallFeatures.fit(train, cases.row, self.space.known(cases.bought))
@@ -127,13 +144,19 @@ class _LookaheadTraining:
                 mine = np.flatnonzero(self.fold[row] == k)
                 seen, step = self._look(row[mine], bought[mine]), bought[mine].sum(axis=1)
                 linear = self._linear_features(row[mine], step, seen)
-                gain[mine], cost[mine] = held_out.predict(seen, linear, step)
+                told = held_out.predict(seen, linear, step)
+                gain[mine], cost[mine] = (each[:, : self.space.lines] for each in told)
             return gain, cost
 
         visits = visited(self.items, ordered(self.items.offered, judge))
         price, figures = price_of_coverage(visits, self.train.solvable, self.alpha)
         self.policy = LookaheadPolicy(
-            self.config.space, self.features, together(parts), price, self.latent
+            self.config.space,
+            self.features,
+            together(parts),
+            price,
+            self.latent,
+            self.config.together,
         )
         self.lesson = self._taught(self.cases, judge, price)
         return figures
@@ -185,19 +208,19 @@ class _LookaheadTraining:
         return [replace(part, share=share) for part in parts]
 
     def _taught(self, cases: Cases, judge: Judge | None, price: float) -> "_PurchaseTargets":
-        """Try every purchase in every case, and what the judge would buy after it."""
-        shape = (len(cases.row), self.space.lines)
+        """Try every set of purchases in every case, and what the judge would buy after it."""
+        shape = (len(cases.row), len(self.sets))
         gain, cost = np.zeros(shape), np.zeros(shape)
-        possible = offered(self.items.offered, cases.row, cases.bought)
+        left = self.items.offered.sum(axis=2)[cases.row] - cases.bought
+        possible = ((self.sets <= left[:, None]) | (self.sets == 0)).all(axis=2)
         covered = self._covered(cases)
-        for line in range(self.space.lines):
-            can = possible[:, line]
+        for place, lines in enumerate(lines_of_sets(self.sets)[:-1]):
+            can = possible[:, place]
             after = Cases(cases.row[can], cases.bought[can].copy())
-            cost[can, line] = self.items.cost_nano[after.row, line, after.bought[:, line]]
-            after.bought[:, line] += 1
+            cost[can, place] = self._buy(after, np.tile(lines, (len(after.row), 1)))
             if judge is not None:
-                cost[can, line] += self._follow(after, judge, price)
-            gain[can, line] = self._covered(after) & ~covered[can]
+                cost[can, place] += self._follow(after, judge, price)
+            gain[can, place] = self._covered(after) & ~covered[can]
         seen = self._look(cases.row, cases.bought)
         return _PurchaseTargets(cases.row, cases.bought.sum(axis=1), seen, gain, cost, possible)
 
@@ -211,9 +234,22 @@ class _LookaheadTraining:
             line, worth = best_line(*judge(cases.row[live], cases.bought[live]), can)
             going = worth * price >= 1
             live, line = live[going], line[going]
-            spent[live] += self.items.cost_nano[cases.row[live], line, cases.bought[live, line]]
-            cases.bought[live, line] += 1
+            after = Cases(cases.row[live], cases.bought[live])
+            spent[live] += self._buy(after, line[:, None])
+            cases.bought[live] = after.bought
         return spent
+
+    def _buy(self, cases: Cases, lines: IntArray) -> FloatArray:
+        """Buy from lines, [R, J], in place and at once; return what that and the wait cost, [R]."""
+        spent, wait = np.zeros(len(cases.row)), np.zeros(len(cases.row))
+        for column in lines.T:
+            made = np.flatnonzero(column != NOTHING)
+            line = column[made]
+            item = cases.row[made], line, cases.bought[made, line]
+            spent[made] += self.items.cost_nano[item]
+            wait[made] = np.maximum(wait[made], self.wait_nano[item])
+            cases.bought[made, line] += 1
+        return spent + wait
 
     def _covered(self, cases: Cases) -> BoolArray:
         right = self.train.correct.reshape(len(self.train), -1)[cases.row]
@@ -223,7 +259,7 @@ class _LookaheadTraining:
 
 @dataclass(frozen=True)
 class _PurchaseTargets:
-    """What each purchase would have gained and cost in some cases."""
+    """What each set of purchases would have gained and cost in some cases."""
 
     row: IntArray
     """[R] the question of each case."""
@@ -232,11 +268,11 @@ class _PurchaseTargets:
     seen: FloatArray
     """[R, F] what is known."""
     gain: FloatArray
-    """[R, lines] 1 where a right answer comes that was not there."""
+    """[R, A] 1 where a right answer comes that was not there."""
     cost: FloatArray
-    """[R, lines] in nano-dollars."""
+    """[R, A] in nano-dollars, with what waiting for it is worth."""
     possible: BoolArray
-    """[R, lines] whether it could be made."""
+    """[R, A] whether it could be made."""
 
 
 @dataclass(frozen=True)
@@ -315,12 +351,18 @@ LOOKAHEAD = Method(
 )
 
 
-def _where_independent(dataset: Dataset) -> Sequence[Variant]:
-    """Return the learner of single calls; none where calls saw each other."""
-    if not dataset.traces.independent.all():
-        note = "calls saw earlier ones, so none can be skipped"
-        return [Variant("lazy", "Lazy", None, note)]
-    return [Variant(CALL_BY_CALL.name, CALL_BY_CALL.label, LAZY_LEARNER)]
+def where_independent(
+    name: str, label: str, learner: LookaheadLearner
+) -> Callable[[Dataset], Sequence[Variant]]:
+    """Return where a learner of single calls takes part: not where calls saw each other."""
+
+    def variants(dataset: Dataset) -> Sequence[Variant]:
+        if not dataset.traces.independent.all():
+            note = "calls saw earlier ones, so none can be skipped"
+            return [Variant(name, label, None, note)]
+        return [Variant(name, label, learner)]
+
+    return variants
 
 
 CALL_BY_CALL = Method(
@@ -332,7 +374,7 @@ CALL_BY_CALL = Method(
     action_spaces=("calls",),
     needs=("independent calls",),
     imports=("sklearn.ensemble", "sklearn.linear_model"),
-    variants=_where_independent,
+    variants=where_independent("lazy", "Lazy (call by call)", LAZY_LEARNER),
     tried_for=frozenset({"one", "set"}),
     place=72,
 )

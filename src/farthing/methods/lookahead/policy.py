@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from farthing.features.calls import CallFeatures
 from farthing.methods.forest import Forest
 from farthing.methods.lookahead.latent_difficulty import LatentDifficulty
-from farthing.process.action_space import SpaceName
+from farthing.process.action_space import SpaceName, lines_of_sets, sets_of_next
 from farthing.process.base import NOTHING, Budget, Decision, State
 from farthing.process.play import PolicyOrder, follow
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
@@ -32,34 +32,29 @@ Judge = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True)
 class GainEstimate:
-    """What each line's next purchase, and what follows it, would gain and cost.
+    """What each set of next items, and what follows it, would gain and cost, waiting included.
 
-    One forest for all lines. With one line only, mixed with a linear model: the one sees what
+    One forest for all sets. With one line only, mixed with a linear model: the one sees what
     depends on what, the other needs little data. With several, states differ too much for that.
     The linear model looks at what a model of the conversation expects, where there is one, or else
     at what the forest looks at.
     """
 
     forest: Forest
-    """2 F outputs: gain of each line in [0, 1], then cost of each in units of `unit_nano`."""
+    """2 A outputs: gain of each set in [0, 1], then cost of each in units of `unit_nano`."""
     gain_weights: FloatArray
     """[K, G + 1] log-odds of the gain after k purchases, the constant last; no row: forest only."""
     cost_weights: FloatArray
     """[K, G + 1] cost in units of `unit_nano`, likewise."""
     unit_nano: FloatArray
-    """[F] mean cost of a line's purchase in training, in nano-dollars."""
+    """[A] mean cost of a set in training, in nano-dollars."""
     share: float
     """Of the forest in the mixture; 1 where there is no linear model."""
-
-    @property
-    def lines(self) -> int:
-        """The number of lines, F."""
-        return len(self.unit_nano)
 
     def predict(
         self, features: FloatArray, outlook: FloatArray, step: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return gain and cost in nano-dollars, [R, F] each.
+        """Return gain and cost in nano-dollars, [R, A] each.
 
         Args:
             features: [R, C] what the forest looks at.
@@ -103,6 +98,8 @@ class LookaheadPolicy:
     """What a covered question is worth at the coverage that training aimed at, in nano-dollars."""
     latent: LatentDifficulty | None = None
     """A model of the conversation, where a base and a guide talk in rounds."""
+    together: int = 1
+    """The most items that one decision buys."""
     stochastic: bool = False
     parameters: ClassVar[None] = None
 
@@ -122,15 +119,19 @@ class LookaheadPolicy:
     def _decide(self, state: State, outlook: FloatArray | None) -> Decision:
         """Decide by what a model of the conversation expects after each round, [n, T + 1, 2]."""
         n, width = len(state), state.space.width
-        if not state.can_buy.any():
-            return Decision(np.full(n, NOTHING), np.zeros(n), np.ones((n, width)))
+        sets = sets_of_next(state.space.lines, state.space.items, self.together)
+        can = state.can_buy_sets(sets)
+        if not can.any():
+            nothing = np.full((n, int(sets.sum(axis=1).max())), NOTHING)
+            return Decision(nothing[:, 0], np.zeros(n), np.ones((n, width)), also=nothing[:, 1:])
         seen = self.features.look(state.recorded, np.arange(n), state.known)
         # one that ended earlier has bought fewer; one that bought everything is not asked
         step = np.minimum(state.bought.sum(axis=1), state.space.steps - 1)
         linear_features = seen if outlook is None else outlook[np.arange(n), step]
-        line, worth = best_line(*self.estimate.predict(seen, linear_features, step), state.can_buy)
+        told = self.estimate.predict(seen, linear_features, step)
+        line, worth = best_purchase(*told, can, sets, self.price_nano)
         worth = np.maximum(worth * self.price_nano, 0.0)
-        return Decision(line, worth / (1.0 + worth), np.ones((n, width)))
+        return Decision(line[:, 0], worth / (1.0 + worth), np.ones((n, width)), also=line[:, 1:])
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and the settings that a bundle keeps."""
@@ -151,6 +152,7 @@ class LookaheadPolicy:
             "depth": self.estimate.forest.depth,
             "share": self.estimate.share,
             "latent": latent,
+            "together": self.together,
         }
 
     @classmethod
@@ -161,7 +163,8 @@ class LookaheadPolicy:
         estimate = GainEstimate(forest, *weights, float(settings["share"]))
         features = msgspec.convert(settings["features"], CallFeatures)
         latent = settings["latent"] and LatentDifficulty.from_state(arrays, settings["latent"])
-        return cls(settings["space"], features, estimate, float(settings["price_nano"]), latent)
+        price, together = float(settings["price_nano"]), int(settings.get("together", 1))
+        return cls(settings["space"], features, estimate, price, latent, together)
 
 
 def outlooks(latent: LatentDifficulty | None, traces: TraceArrays) -> FloatArray | None:
@@ -184,6 +187,33 @@ def best_line(gain: FloatArray, cost: FloatArray, can: BoolArray) -> tuple[IntAr
     line = worth.argmax(axis=1)
     best = worth[np.arange(len(line)), line]
     return np.where(can.any(axis=1), line, -1), best
+
+
+def best_purchase(
+    gain: FloatArray, cost: FloatArray, can: BoolArray, sets: IntArray, price_nano: float
+) -> tuple[IntArray, FloatArray]:
+    """Return the lines to buy from next, [R, J], padded with -1, and their gain per nano-dollar.
+
+    The line of the greatest gain per nano-dollar leads. Of the sets with its next item the one is
+    bought whose gain, at a price of coverage, exceeds its cost by most. Where nothing can be bought
+    there is no line, worth -inf.
+
+    Args:
+        gain: [R, A] of each set.
+        cost: [R, A] of each set, in nano-dollars.
+        can: [R, A] which sets can be bought.
+        sets: [A, F] how many next items of each line a set holds, single items first.
+        price_nano: what a covered question is worth, in nano-dollars.
+    """
+    single = np.s_[:, : sets.shape[1]]
+    lead, worth = best_line(gain[single], cost[single], can[single])
+    exceeds = np.where(can & (sets[:, lead] > 0).T, price_nano * gain - cost, -np.inf)
+    chosen = np.where(lead == NOTHING, NOTHING, exceeds.argmax(axis=1))
+    line = lines_of_sets(sets)[chosen]
+    first = np.argsort(line != lead[:, None], axis=1, kind="stable")
+    each = np.arange(len(chosen)), chosen
+    worth = np.where(lead == NOTHING, worth, gain[each] / cost[each])
+    return np.take_along_axis(line, first, axis=1), worth
 
 
 @dataclass(frozen=True)
