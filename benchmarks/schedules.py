@@ -1,27 +1,46 @@
 """Which learning-rate schedule learns most from few updates? UBA beside REX, linear and cosine.
 
-    .venv/bin/python benchmarks/schedules.py [--steps 320] [--seeds 3]
+    .venv/bin/python benchmarks/schedules.py [--of fine-tuning] [--steps 320] [--seeds 3]
+    .venv/bin/python benchmarks/schedules.py --of thinker --overthinker FOLDER [--steps 30]
+    .venv/bin/python benchmarks/schedules.py --of critics [--steps 2000]
 
-A small network learns chains of one and two sums, with a tenth, a quarter and all of the steps; the
-rate falls to nothing by the last of them. The figure is the loss on fresh chains, in nats a symbol.
-A line for each schedule, its lead over REX paired by seed.
+With a tenth, a quarter and all of the steps; the rate falls to nothing by the last of them. A line
+for each schedule, its lead over the first paired by seed.
+
+`fine-tuning`: a small network learns chains of one and two sums; the figure is the loss on fresh
+chains, in nats a symbol. `thinker`: `length-penalty` trains the network that overthinks, which
+`benchmarks/thinkers.py` makes; the figure is the area there. `critics`: the value networks of CCPO,
+whose rate does not fall else; the figure is the cost over the known optimum's, a mean of presets.
 """
 
 import argparse
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import torch
+from discount import PRESETS, over_optimum
+from thinkers import TEST_SEED, caps, evaluated, kept, questions
 from torch.nn.functional import cross_entropy
 
 from farthing.lm.networks import Size, network
 from farthing.lm.supervised import BUCKET, SKIP, Example, TrainingCourse, padded, train
 from farthing.lm.symbols import END, encode
+from farthing.methods.ccpo.learner import CcpoConfig
+from farthing.methods.thinkers.base import UNTOLD
+from farthing.methods.thinkers.evaluation import area, points_of
+from farthing.methods.thinkers.training import ThinkingCourse
 from farthing.rl.schedules import SCHEDULES
 from farthing.tasks.arithmetic import Part, Recipe, draw_of
 
 RECIPES = (Recipe("sums", 1, 1), Recipe("sums", 2, 0))
 SHARES = (0.1, 0.25, 1.0)
 FRESH = 256
+ALPHA = Fraction(1, 10)
+CONSTANT = "constant"
+Figure = Callable[[int, str, int], float]
+"""Steps, schedule, seed; less is better."""
 
 
 def examples(part: Part, count: int, seed: int) -> list[Example]:
@@ -46,25 +65,67 @@ def loss_of(steps: int, schedule: str, seed: int) -> float:
     return float(cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=SKIP))
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--steps", type=int, default=320)
-    arguments.add_argument("--seeds", type=int, default=3)
-    given = arguments.parse_args()
-    torch.set_num_threads(1)
-    for share in SHARES:
-        steps = max(BUCKET, round(share * given.steps / BUCKET) * BUCKET)
+def thinker(overthinker: Path) -> Figure:
+    """Return what is left of the area to 1, after a training of a copy of the overthinker."""
+    net = kept(overthinker)
+    before = points_of(net, questions(), UNTOLD, caps(ThinkingCourse().cap), TEST_SEED)
+    whole = max(one.tokens.mean() for one in before)
+
+    def left(steps: int, schedule: str, seed: int) -> float:
+        course = ThinkingCourse(updates=steps, schedule=schedule)
+        points = evaluated("length-penalty", net, course, seed)
+        found = points[-1]
+        print(f"  right {found.right.mean():.3f}  tokens {found.tokens.mean():.1f}", flush=True)
+        return 1.0 - area(points, whole)
+
+    return left
+
+
+def cost_of(steps: int, schedule: str, seed: int) -> float:
+    """Train CCPO, and return its cost over the optimum's."""
+    falls = None if schedule == CONSTANT else schedule
+    config = CcpoConfig(updates=steps, critic_schedule=falls)
+    return float(np.mean([over_optimum(config, name, ALPHA, seed) for name in PRESETS]))
+
+
+def table(figure: Figure, names: Sequence[str], budgets: Sequence[int], seeds: int) -> None:
+    """Print a line for each number of steps and schedule."""
+    for steps in budgets:
         base = np.zeros(0)
-        for name in SCHEDULES:
-            found = np.array([loss_of(steps, name, seed) for seed in range(given.seeds)])
-            base = found if name == "rex" else base
+        for name in names:
+            found = np.array([figure(steps, name, seed) for seed in range(seeds)])
+            base = found if name == names[0] else base
             lead = base - found
             error = lead.std(ddof=1) / np.sqrt(len(lead))
             print(
-                f"{steps:4} steps  {name:7} loss {found.mean():.4f} {np.round(found, 4)}"
-                f"  lead over rex {lead.mean():+.4f} ± {error:.4f}",
+                f"{steps:4} steps  {name:8} {found.mean():.4f} {np.round(found, 4)}"
+                f"  lead over {names[0]} {lead.mean():+.4f} ± {error:.4f}",
                 flush=True,
             )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument(
+        "--of", choices=("fine-tuning", "thinker", "critics"), default="fine-tuning"
+    )
+    arguments.add_argument("--steps", type=int)
+    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--overthinker", type=Path, default=Path("overthinker"))
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    names = list(SCHEDULES)
+    if given.of == "fine-tuning":
+        steps = given.steps or 320
+        budgets = [max(BUCKET, round(share * steps / BUCKET) * BUCKET) for share in SHARES]
+        table(loss_of, names, budgets, given.seeds)
+        return
+    steps = given.steps or (30 if given.of == "thinker" else 2_000)
+    budgets = [round(share * steps) for share in SHARES]
+    if given.of == "thinker":
+        table(thinker(given.overthinker), names, budgets, given.seeds)
+    else:
+        table(cost_of, [CONSTANT, *names], budgets, given.seeds)
 
 
 if __name__ == "__main__":

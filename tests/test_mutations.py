@@ -195,10 +195,38 @@ MUTATIONS = (
         "test_vtrace",
     ),
     Mutation(
+        "the horizon shrinks as more is mastered",
+        "rl.discount:discount",
+        "alpha ** (1.0 / mastered)",
+        "alpha**mastered",
+        "test_discount",
+    ),
+    Mutation(
+        "one step after those that are mastered is judged, too",
+        "rl.discount:Horizon.after",
+        "done[:, :k]",
+        "done[:, 1 : k + 1]",
+        "test_discount",
+    ),
+    Mutation(
+        "what later rounds cost is discounted on the sampled path alone",
+        "ccpo.learner:_SoftSetObjective._exact_cost",
+        "self.batch.cost * weight",
+        "self.batch.cost",
+        "test_ccpo_wiring",
+    ),
+    Mutation(
+        "a turn's discount stands where it begins",
+        "ppo:turn_discounts",
+        "mask & ~following",
+        "mask & following",
+        "test_masked_gae",
+    ),
+    Mutation(
         "an expert's reply ends what the controller's tokens before it are told",
         "ppo:masked_gae",
-        "torch.where(ours, delta + gamma * lam * next_advantage, next_advantage)",
-        "torch.where(ours, delta + gamma * lam * next_advantage, 0.0)",
+        "torch.where(ours, delta + later * lam * next_advantage, next_advantage)",
+        "torch.where(ours, delta + later * lam * next_advantage, 0.0)",
         "test_masked_gae",
     ),
     Mutation(
@@ -753,8 +781,8 @@ MUTATIONS = (
     Mutation(
         "the target policy is the one that acts",
         "ccpo.learner:_CcpoTraining._roll_out",
-        "RollOut(batch, episodes, behaviour, target, cost, coverage, level)",
-        "RollOut(batch, episodes, behaviour, behaviour, cost, coverage, level)",
+        "RollOut(batch, episodes, behaviour, target, cost, coverage, level, gamma, share)",
+        "RollOut(batch, episodes, behaviour, behaviour, cost, coverage, level, gamma, share)",
         "test_ccpo_wiring::test_what_a_step_is_asked_for",
     ),
     Mutation(

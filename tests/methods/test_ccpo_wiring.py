@@ -6,8 +6,9 @@ A training runs on a few questions, and what it draws and hands to the trust reg
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +47,7 @@ class Update:
 
     network: Network
     kappa: float
+    gamma: float
     drawn_from: FloatArray
     episodes: Episodes
     problem: StepProblem
@@ -78,6 +80,9 @@ CASES = {
     "priced leaf by leaf": Case(CcpoConfig(set_size_price=0.7, set_size_credit="leaf")),
     "long steps": Case(CcpoConfig(epsilon=0.1, region=TrustRegion(radius=0.2))),
     "threshold above one": Case(CcpoConfig(), OnlineThreshold(kappa=1.1, updates=3)),
+    "critics that slow down": Case(CcpoConfig(updates=UPDATES, critic_schedule="linear")),
+    "automatic discount": Case(CcpoConfig(discount="automatic", set_size_price=0.7)),
+    "automatic discount, as published": Case(replace(PUBLISHED, discount="automatic")),
     "cpo": Case(CpoConfig(region=TrustRegion(radius=0.02))),
 }
 
@@ -92,7 +97,8 @@ class Recording:
         parts = self.training.parts
         nudge = np.random.default_rng(1).normal(size=len(parts.network.parameters))
         parts.network = parts.network.moved(0.1 * nudge)
-        self.critics = CriticsByHand(parts._critics)
+        falls = isinstance(case.config, CcpoConfig) and case.config.critic_schedule is not None
+        self.critics = CriticsByHand(parts._critics, UPDATES if falls else None)
         module: ModuleType = ccpo
         draw: Callable[..., Episodes] = module.draw
         improve: Callable[..., Improvement] = module.improve
@@ -103,8 +109,10 @@ class Recording:
 
         def improving(network: Network, problem: StepProblem, region: TrustRegion) -> Improvement:
             done = improve(network, problem, region)
-            kappa = self.training.threshold.kappa
-            self.updates.append(Update(network, kappa, *self._drawn, problem, region, done))
+            kappa, gamma = self.training.threshold.kappa, 1.0
+            if isinstance(case.config, CcpoConfig):
+                gamma = self.training.horizon.gamma
+            self.updates.append(Update(network, kappa, gamma, *self._drawn, problem, region, done))
             return done
 
         monkeypatch.setattr(ccpo, "draw", drawing)
@@ -137,7 +145,7 @@ def close(found: float, want: float) -> bool:
 
 
 def by_hand(recording: Recording, now: Update) -> UpdateByHand:
-    batch, start = recording.batch(now), (now.network, now.kappa)
+    batch, start = recording.batch(now), (now.network, now.kappa, now.gamma)
     return UpdateByHand(recording.case.config, batch, start, now.episodes, recording.critics)
 
 
@@ -190,7 +198,46 @@ def test_the_threshold_and_the_figures_follow_the_new_policy(recording: Recordin
         kappa = now.kappa + 0.05 * t**-0.6 * (float(ALPHA) - missed)
         assert close(now.kappa_after, kappa)
         want = of_set(pi, batch, min(now.kappa, 1.0)) | {"kappa": kappa}
+        if recording.case.config.discount == "automatic":
+            want["mastered"] = recording.training.horizon.mastered
         assert now.figures == pytest.approx(want | {"violation": now.done.violation})
+
+
+def test_the_discount_grows_with_rounds_that_are_decided_as_in_hindsight() -> None:
+    """Round by round, by the definition: k first decisions against those of the batch's others."""
+    questions = everything()
+    training = ccpo._CcpoTraining(CcpoConfig(discount="automatic"), questions, ALPHA, 0)
+    asked: list[Questions] = []
+    draw_batch = training.parts.batch
+
+    def batch() -> Questions:
+        asked.append(draw_batch())
+        return asked[-1]
+
+    training.parts.batch = batch  # type: ignore[method-assign]
+    k = [1]
+    for _ in range(40):
+        kappa = min(training.threshold.kappa, 1.0)
+        training.update()
+        pi = chances(training.parts.network, asked[-1].observations)
+        reach, _ = walk(pi, asked[-1])
+        goes_on = [[t + 1 < T and row[t + 1] >= kappa for t in range(T)] for row in reach]
+        first = [
+            next((t for t in range(T) if any(row[t])), 0) if row.any() else 0
+            for row in asked[-1].correct
+        ]
+        alike = [
+            np.mean([g[t] == (t < f) for t in range(k[-1])])
+            for g, f in zip(goes_on, first, strict=True)
+        ]
+        pairs = [
+            np.mean([(t < a) == (t < b) for t in range(k[-1])]) for a, b in combinations(first, 2)
+        ]
+        up = k[-1] < T and np.mean(alike) >= 0.9 * np.mean(pairs)
+        k.append(k[-1] + int(up))
+        assert training.horizon.mastered == k[-1]
+    assert k[-1] == T
+    assert len(k) - len(set(k)) > 5, "and not at once"
 
 
 def of_set(pi: FloatArray, batch: Questions, kappa: float) -> dict[str, float]:

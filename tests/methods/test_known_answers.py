@@ -19,7 +19,9 @@ from farthing.process.batch_replay import followed
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.promises.kinds.online import OnlineThreshold
+from farthing.rl.discount import Horizon
 from farthing.rl.rollout import Questions
+from farthing.rl.soft_set import soft_paths
 from farthing.rl.trust_region import TrustRegion, probabilities
 
 ALPHA = Fraction(1, 4)
@@ -92,3 +94,40 @@ def test_cpo_online_follows_the_questions_that_ccpo_meets(alpha: Fraction) -> No
         missed = np.mean([min(found[i], 1.0) < kappa for i in batch])
         kappa += 0.05 * t**-0.6 * (float(alpha) - missed)
     assert fitted.kappa == pytest.approx(kappa, abs=1e-9)
+
+
+def near_and_far() -> Questions:
+    """Return two questions, one right in round 2, which costs 4, one in round 3 for 0.4 and 7."""
+    right = np.zeros((2, 3, 2), dtype=bool)
+    right[0, 1] = right[1, 2] = True
+    cost = np.array([[1.0, 4.0, 1.0], [1.0, 0.4, 7.0]])
+    observations = np.tile(np.eye(6).reshape(2, 3, 6), (5, 1, 1))
+    return Questions(
+        observations,
+        np.tile(cost, (5, 1)),
+        np.tile(right, (5, 1, 1)),
+        np.zeros((10, 3, 2), dtype=np.int64),
+        np.ones(10, dtype=bool),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mastered", "threshold", "which"), [(1, 9.0, 1), (3, 9.0, 0), (1, 0.0, 0)]
+)
+def test_what_is_near_counts_first_and_in_the_end_all(
+    mastered: int, threshold: float, which: int
+) -> None:
+    """Half are to be covered. At gamma 0.2 the far answer is cheaper, 0.08 + 0.28 to 0.8; in full
+    the near one is, 4 to 7.4. A horizon that stays at one round, one that is whole, one that grows.
+    """
+    questions, kappa = near_and_far(), 0.25
+    config = CcpoConfig(epsilon=0.05, discount="automatic")
+    training = ccpo._CcpoTraining(config, questions, Fraction(1, 2), seed=0)
+    training.horizon = Horizon(3, mastered, threshold=threshold)
+    training.threshold = OnlineThreshold(kappa=kappa, step=1e-12)
+    for _ in range(200):
+        training.update()
+    pi = probabilities(training.parts.network, questions.observations[:2])
+    reach = soft_paths(pi)[0].numpy()
+    assert (reach[0, 1] > kappa, reach[1, 2] > kappa) == (which == 0, which == 1)

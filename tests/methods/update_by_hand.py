@@ -19,7 +19,9 @@ from farthing.traces.arrays import FloatArray
 class CriticsByHand:
     """Two separate networks of three hidden layers of 64, each with its Adam at 1e-3."""
 
-    def __init__(self, start: Critics) -> None:
+    def __init__(self, start: Critics, steps: int | None = None) -> None:
+        """Copy critics; `steps`: their rates fall on a line, to 0 after so many."""
+        self.steps, self.done = steps, [0, 0]
         self.networks = [self._copied(start, k) for k in range(2)]
         self.optimisers = [torch.optim.Adam(n.parameters(), lr=1e-3) for n in self.networks]
 
@@ -44,6 +46,10 @@ class CriticsByHand:
         for i, end in enumerate(ends):
             for t in range(end):
                 loss = loss + 0.5 * (float(targets[i, t]) - values[i, t]) ** 2 / len(ends)
+        if self.steps is not None:
+            [group] = self.optimisers[k].param_groups
+            group["lr"] = 1e-3 * (1 - self.done[k] / self.steps)
+        self.done[k] += 1
         self.optimisers[k].zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimisers[k].step()
@@ -106,15 +112,21 @@ def sigmoid(x: float) -> float:
     return 1.0 if x == math.inf else math.exp(-np.logaddexp(0.0, -x))
 
 
-def naive_vtrace(reward: FloatArray, value: FloatArray, rho: FloatArray) -> FloatArray:
+def naive_vtrace(
+    reward: FloatArray, value: FloatArray, rho: FloatArray, gamma: float
+) -> FloatArray:
     """Return the targets of one episode: a sum of corrected differences (equation 4)."""
     following = [*value[1:], 0.0]
     differences = [
-        r * (x + f - v) for r, x, f, v in zip(rho, reward, following, value, strict=True)
+        r * (x + gamma * f - v) for r, x, f, v in zip(rho, reward, following, value, strict=True)
     ]
     return np.array(
         [
-            value[s] + sum(math.prod(rho[s:t]) * differences[t] for t in range(s, len(value)))
+            value[s]
+            + sum(
+                gamma ** (t - s) * math.prod(rho[s:t]) * differences[t]
+                for t in range(s, len(value))
+            )
             for s in range(len(value))
         ]
     )
@@ -136,11 +148,11 @@ class UpdateByHand:
         self,
         config: CcpoConfig | CpoConfig,
         batch: Questions,
-        start: tuple[Network, float],
+        start: tuple[Network, float, float],
         episodes: Episodes,
         critics: CriticsByHand,
     ) -> None:
-        network, kappa = start
+        network, kappa, self.gamma = start
         self.config, self.batch, self.episodes = config, batch, episodes
         self.kappa = min(kappa, 1.0)
         self.pi = chances(network, batch.observations)
@@ -153,9 +165,11 @@ class UpdateByHand:
             end = self.ends[i]
             rho = np.array([min(1.0, self.ratio(i, t)) for t in range(end)])
             value = critics.values(k, batch.observations)[i, :end]
-            target = naive_vtrace(rewards[k, i, :end], value, rho)
+            gamma = 1.0 if k else self.gamma  # of costs alone
+            target = naive_vtrace(rewards[k, i, :end], value, rho, gamma)
             targets[k, i, :end] = target
-            self.advantage[k, i, :end] = rewards[k, i, :end] + [*target[1:], 0.0] - value
+            following = gamma * np.array([*target[1:], 0.0])
+            self.advantage[k, i, :end] = rewards[k, i, :end] + following - value
         for k in range(2):
             critics.fit(k, batch.observations, targets[k], self.ends)
 
@@ -231,9 +245,12 @@ class UpdateByHand:
         def soft(path: float) -> float:
             return sigmoid((path - self.kappa) / config.epsilon)
 
-        each = zip(self.batch.cost.flat, reach.flat, strict=True)
-        paid = sum(cost * soft(score) for cost, score in each)
-        return float(paid) + config.set_size_price * sum(soft(path) for path in leaf.values())
+        paid = sum(
+            self.gamma**t * cost * soft(float(reach[i, t]))
+            for (i, t), cost in np.ndenumerate(self.batch.cost)
+        )
+        size = sum(self.gamma**t * soft(path) for (_, t, _), path in leaf.items())
+        return float(paid) + config.set_size_price * size
 
     def coverage(self, new: FloatArray) -> float:
         """Return the surrogate of its coverage."""

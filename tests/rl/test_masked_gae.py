@@ -1,11 +1,15 @@
 """Masked GAE against textbook GAE on episodes that have their masked tokens deleted."""
 
+import math
+from itertools import pairwise
+
 import numpy as np
+import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.rl.ppo import masked_gae, place_reward
+from farthing.rl.ppo import masked_gae, place_reward, turn_discounts
 from farthing.traces.arrays import BoolArray, FloatArray
 
 SHARE = st.floats(0.0, 1.0)
@@ -41,6 +45,31 @@ def test_it_equals_textbook_gae_without_the_masked_tokens(
         for tensor, expected in zip(found, want, strict=True):
             np.testing.assert_allclose(tensor[row].numpy()[ours], expected, atol=1e-12)
             assert not tensor[row].numpy()[~ours].any()
+
+
+@settings(deadline=None)
+@given(st.data(), SHARE, SHARE, SHARE)
+def test_a_discount_of_turns_falls_between_them_and_nowhere_else(
+    data: st.DataObject, gamma: float, token: float, lam: float
+) -> None:
+    """Against the sum over later tokens, each times what lies between."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    tokens = data.draw(st.integers(1, 10))
+    mask: BoolArray = rng.random(tokens) < data.draw(SHARE)
+    rewards, values = rng.normal(size=(2, tokens))
+    tensors = [torch.from_numpy(x)[None] for x in (rewards, values, mask)]
+    discounts = turn_discounts(tensors[2], gamma, token)
+    assert discounts[~tensors[2]].tolist() == [pytest.approx(token)] * int((~mask).sum())
+    found, _ = masked_gae(tensors[0], tensors[1], tensors[2], discounts, lam)
+    own = np.flatnonzero(mask)
+    between = [token * (gamma if b - a > 1 else 1.0) for a, b in pairwise(own)]
+    for i, at in enumerate(own):
+        want = 0.0
+        for j in range(i, len(own)):
+            following = between[j] * values[own[j + 1]] if j + 1 < len(own) else 0.0
+            delta = rewards[own[j]] + following - values[own[j]]
+            want += lam ** (j - i) * math.prod(between[i:j]) * delta
+        assert found[0, at].item() == pytest.approx(want, abs=1e-5)
 
 
 @given(st.data())

@@ -6,7 +6,7 @@ controller learns; experts are frozen, and what they reply is masked.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ from farthing.lm.checkpoint import TrainingState
 from farthing.lm.masked_ppo import EpisodeBatch, Learners, MaskedTrainer, Settings, UpdateFigures
 from farthing.money import usd_from_nano
 from farthing.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
+from farthing.rl.discount import Horizon
 from farthing.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
 from farthing.rl.rex import rex
 from farthing.tasks.base import Question, Task
-from farthing.traces.arrays import BoolArray, FloatArray
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 
 EVERY_S = 30.0
 """Seconds of training that a kill may cost."""
@@ -156,6 +157,7 @@ class _CorlTraining:
         self.trainer = MaskedTrainer(learners, settings)
         self.state = TrainingState(self.trainer.modules, self.trainer.optimizers, generator)
         self.log, self.recent, self.successes = TrainingLog(), RecentCosts(), Successes()
+        self.horizon = Horizon.of(settings.discount, lesson.rules.most_turns)
         self.began = time.monotonic()
 
     def update(self) -> None:
@@ -173,10 +175,14 @@ class _CorlTraining:
         cells = [_cell(*one) for one in asked]
         prior = self.successes.value(cells)
         self.successes = self.successes.after(cells, reward, [_written([e]) for e in episodes])
+        turns = _decided(episodes, self.lesson.rules)
+        self.horizon = self.horizon.after(*_beside_best(turns, reward, outcomes, groups))
         batch = _batch(episodes, reward, groups, voice, prior)
         voice.network.train()
         factor = rex(len(self.log.updates) / self.course.updates, self.course.warm)
-        figures = self.trainer.update(batch, max(factor, _LEAST), self.generator)
+        figures = self.trainer.update(
+            batch, max(factor, _LEAST), self.generator, self.horizon.gamma
+        )
         voice.network.eval()
         self._note(episodes, outcomes, reward, figures)
 
@@ -188,6 +194,7 @@ class _CorlTraining:
             "recent": self.recent.cost_nano.tolist(),
             "successes": self.successes.counts,
             "sums": self.successes.sums,
+            "mastered": self.horizon.mastered,
         }
         self.state.keep(folder, said)
 
@@ -197,6 +204,8 @@ class _CorlTraining:
         self.log = TrainingLog([_update(one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
         self.successes = Successes(_pairs(said["successes"]), _pairs(said.get("sums", {})))
+        mastered = said.get("mastered", self.horizon.mastered)
+        self.horizon = replace(self.horizon, mastered=mastered)
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
 
     def _questions(self) -> tuple[list[tuple[Question, Mode]], list[int]]:
@@ -256,6 +265,32 @@ _LEAST = 1e-3
 
 def _cell(question: Question, mode: Mode) -> str:
     return f"{mode.name}:{question.group or ''}"
+
+
+def _decided(episodes: Sequence[Episode], rules: Rules) -> IntArray:
+    """Return whom each episode called in each of its turns, [n, most turns]; 0 for nobody."""
+    found = np.zeros((len(episodes), rules.most_turns), dtype=np.int64)
+    for row, one in enumerate(episodes):
+        for call in one.calls:
+            found[row, call.turn - 1] = 1 + rules.names.index(call.expert)
+    return found
+
+
+def _beside_best(
+    turns: IntArray, reward: FloatArray, outcomes: Outcomes, groups: Sequence[int]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return turns of episodes, of their groups' cheapest successes, and which is whose.
+
+    A group without a success, which is right and earns something, is left out.
+    """
+    group = np.array(groups)
+    won = outcomes.correct & (reward > 0)
+    order = np.lexsort((outcomes.cost_nano, ~won, group))
+    numbers, first = np.unique(group[order], return_index=True)
+    best = order[first]
+    shown = best[won[best]]
+    known = np.isin(group, group[shown])
+    return turns[known], turns[shown], np.searchsorted(numbers[won[best]], group[known])
 
 
 def _pairs(kept: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:

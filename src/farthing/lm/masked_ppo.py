@@ -17,11 +17,13 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.utils import clip_grad_norm_
 
+from farthing.errors import InputError
 from farthing.lm.adapters import Began, Critic, HeadCritic, adapted, learning
 from farthing.models.generation import Context, Hook
 from farthing.rl import ppo
+from farthing.rl.discount import Discount
 from farthing.rl.group_advantage import group_advantage, over_tokens, shrunk_advantage
-from farthing.rl.ppo import masked_gae, place_reward
+from farthing.rl.ppo import masked_gae, place_reward, turn_discounts
 from farthing.traces.arrays import FloatArray
 
 
@@ -88,6 +90,8 @@ class Settings:
     """What a nat of entropy is worth, per token."""
     gamma: float = 1.0
     lam: float = 1.0
+    discount: Discount = "fixed"
+    """Whether a controller's turns have a discount of their own, by `rl/discount.py`; for `gae`."""
     clip: float = 0.2
     value_clip: float = 0.2
     epochs: int = 1
@@ -96,6 +100,17 @@ class Settings:
     """Episodes of a step."""
     largest_norm: float = 1.0
     """Gradients are cut to it."""
+
+    def __post_init__(self) -> None:
+        """Refuse a discount that advantages know nothing of.
+
+        Raises:
+            InputError: it is so.
+        """
+        if self.discount == "automatic" and self.advantage != "gae":
+            raise InputError(
+                f"advantages by {self.advantage} have no discount; with an automatic one take gae"
+            )
 
     @property
     def penalised(self) -> bool:
@@ -231,17 +246,21 @@ class MaskedTrainer:
         return named if self.learners.critic is None else named | {"critic": self.learners.critic}
 
     def update(
-        self, batch: EpisodeBatch, factor: float, generator: np.random.Generator
+        self,
+        batch: EpisodeBatch,
+        factor: float,
+        generator: np.random.Generator,
+        turn: float = 1.0,
     ) -> UpdateFigures:
         """Learn from episodes that the present policy played.
 
         `factor` is the share of the learning rates, see `rl/rex.py`; the generator puts the
-        episodes in order.
+        episodes in order; `turn` is the discount of a turn, where advantages are by `gae`.
         """
         self._set_rates(factor)
         settings = self.settings
         device = next(self.learners.policy.parameters()).device
-        judged = _JudgedEpisodes.of(batch.on(device), self.learners, settings)
+        judged = _JudgedEpisodes.of(batch.on(device), self.learners, settings, turn)
         figures: list[tuple[float, ...]] = []
         for _ in range(settings.epochs):
             order = torch.from_numpy(generator.permutation(len(batch.tokens)))
@@ -300,7 +319,9 @@ class _JudgedEpisodes:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, batch: EpisodeBatch, learners: Learners, settings: Settings) -> "_JudgedEpisodes":
+    def of(
+        cls, batch: EpisodeBatch, learners: Learners, settings: Settings, turn: float
+    ) -> "_JudgedEpisodes":
         written, mask, old = batch.tokens[:, 1:], batch.ours[:, 1:], batch.logprobs[:, 1:]
         logits = learners.reference(batch.tokens)[:, :-1]
         logits = hooked(logits, batch.tokens, batch.ours, learners.hooks)
@@ -315,7 +336,8 @@ class _JudgedEpisodes:
             values = learners.critic(seen)[:, :-1]
             price = 0.0 if settings.penalised else settings.kl
             rewards = place_reward(batch.reward, mask, price * divergence)
-            advantages, returns = masked_gae(rewards, values, mask, settings.gamma, settings.lam)
+            discounts = turn_discounts(mask, turn, settings.gamma)
+            advantages, returns = masked_gae(rewards, values, mask, discounts, settings.lam)
             advantages = ppo.whiten(advantages, mask)
         parts = (written, mask, old, reference, divergence, values, advantages, returns)
         return cls(batch, seen, *parts)

@@ -22,12 +22,16 @@ def importance(target: FloatArray, behaviour: FloatArray, clip: float = np.inf) 
 
 
 def vtrace(
-    rewards: FloatArray, values: FloatArray, rho: FloatArray, taken: BoolArray
+    rewards: FloatArray,
+    values: FloatArray,
+    rho: FloatArray,
+    taken: BoolArray,
+    gamma: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Compute V-trace targets and advantages of a batch of episodes.
 
-    Off-policy value targets (Espeholt et al. 2018; CCPO equation 4) with gamma = 1, c_bar = rho_bar
-    and value 0 after the last step of an episode.
+    Off-policy value targets (Espeholt et al. 2018; CCPO equation 4) with c_bar = rho_bar and value
+    0 after the last step of an episode, which with gamma = 1 are
     v_t = V_t + rho_t (r_t + V_{t+1} - V_t) + rho_t (v_{t+1} - V_{t+1}), and the advantage of
     IMPALA's policy gradient is r_t + v_{t+1} - V_t (equation 6).
 
@@ -36,6 +40,7 @@ def vtrace(
         values: [B, T] the critic's V(o_t).
         rho: [B, T] importance weights, truncated as the caller sees fit.
         taken: [B, T] whether the step was taken; an episode is a prefix of its row.
+        gamma: discount of one step, of V_{t+1} and v_{t+1} wherever they stand.
 
     Returns:
         Targets and advantages, [B, T] each; 0 where no step was taken.
@@ -45,9 +50,9 @@ def vtrace(
     targets, advantages = np.zeros_like(values), np.zeros_like(values)
     for t in reversed(range(values.shape[1])):
         value = np.where(taken[:, t], values[:, t], 0.0)
-        advantage = np.where(taken[:, t], rewards[:, t] + next_target - value, 0.0)
-        delta = rho[:, t] * (rewards[:, t] + next_value - value)
-        target = value + delta + rho[:, t] * (next_target - next_value)
+        advantage = np.where(taken[:, t], rewards[:, t] + gamma * next_target - value, 0.0)
+        delta = rho[:, t] * (rewards[:, t] + gamma * next_value - value)
+        target = value + delta + rho[:, t] * gamma * (next_target - next_value)
         targets[:, t] = np.where(taken[:, t], target, 0.0)
         advantages[:, t] = advantage
         next_value, next_target = value, targets[:, t]
@@ -58,6 +63,7 @@ class Critics:
     """Two value networks of three hidden layers, trained side by side in one set of tensors."""
 
     def __init__(self, inputs: int, seed: int, learning_rate: float = 1e-3) -> None:
+        self._rate = learning_rate
         generator = torch.Generator().manual_seed(seed)
         widths = (inputs, *HIDDEN, 1)
         self._weights: list[Tensor] = []
@@ -81,14 +87,19 @@ class Critics:
         out = torch.baddbmm(self._biases[-1], hidden, self._weights[-1])
         return out.reshape(2, batch, rounds)
 
-    def fit(self, values: Tensor, targets: FloatArray, taken: BoolArray) -> None:
+    def fit(
+        self, values: Tensor, targets: FloatArray, taken: BoolArray, share: float = 1.0
+    ) -> None:
         """Take one gradient step on sum_t (v_t - V(o_t))^2 (equation 5, descended).
 
         Args:
             values: [2, B, T] as `values` returned them.
             targets: [2, B, T] V-trace targets.
             taken: [B, T] which steps count.
+            share: of the learning rate.
         """
+        for group in self._optimiser.param_groups:
+            group["lr"] = self._rate * share
         error = (values - torch.from_numpy(targets)) * torch.from_numpy(taken)
         loss = 0.5 * (error * error).sum() / values.shape[1]
         self._optimiser.zero_grad()
@@ -149,6 +160,10 @@ class RollOut:
     """[B, T] constraint value of each step."""
     level: float
     """The present coverage, as estimated."""
+    gamma: float = 1.0
+    """Discount of a round's cost; coverage has none."""
+    share: float = 1.0
+    """Of the critics' learning rate."""
 
 
 class ActorCritic:
@@ -173,9 +188,9 @@ class ActorCritic:
         rho = importance(wanted, drawn, CLIP)
         values = self._critics.values(torch.from_numpy(seen.batch.observations))
         cost_value, coverage_value = values.detach().numpy()
-        paid, paid_more = vtrace(seen.cost, cost_value, rho, episodes.taken)
+        paid, paid_more = vtrace(seen.cost, cost_value, rho, episodes.taken, seen.gamma)
         covered, covered_more = vtrace(seen.coverage, coverage_value, rho, episodes.taken)
-        self._critics.fit(values, np.stack([paid, covered]), episodes.taken)
+        self._critics.fit(values, np.stack([paid, covered]), episodes.taken, seen.share)
         wanted = np.maximum(wanted, np.finfo(float).tiny)
         return SampledSurrogate(episodes, drawn, wanted, paid_more, covered_more, seen.level)
 

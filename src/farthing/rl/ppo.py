@@ -41,7 +41,7 @@ def place_reward(reward: Tensor, mask: Tensor, penalty: Tensor | None = None) ->
 
 
 def masked_gae(
-    rewards: Tensor, values: Tensor, mask: Tensor, gamma: float = 1.0, lam: float = 1.0
+    rewards: Tensor, values: Tensor, mask: Tensor, gamma: float | Tensor = 1.0, lam: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """Compute advantages and returns of controller tokens, as if there were no others.
 
@@ -57,7 +57,7 @@ def masked_gae(
         rewards: [B, T] reward of each token.
         values: [B, T] the value model's V before the token is written.
         mask: [B, T] whether the controller wrote the token.
-        gamma: discount of one controller token, in [0, 1].
+        gamma: discount of one controller token, in [0, 1]; [B, T]: of each.
         lam: lambda, in [0, 1]; 1: the sum of rewards less the value.
 
     Returns:
@@ -75,17 +75,33 @@ def masked_gae(
     (tensor([[0.5000, 0.0000, 0.2500]]), tensor([[1., 0., 1.]]))
     """
     rewards, values = rewards.detach(), values.detach()
+    discounts = torch.as_tensor(gamma, dtype=values.dtype, device=values.device).expand_as(values)
     next_value = torch.zeros_like(values[:, 0])
     next_advantage = torch.zeros_like(next_value)
     advantages = torch.zeros_like(values)
     for t in reversed(range(values.shape[1])):
-        ours = mask[:, t]
-        delta = rewards[:, t] + gamma * next_value - values[:, t]
-        next_advantage = torch.where(ours, delta + gamma * lam * next_advantage, next_advantage)
+        ours, later = mask[:, t], discounts[:, t]
+        delta = rewards[:, t] + later * next_value - values[:, t]
+        next_advantage = torch.where(ours, delta + later * lam * next_advantage, next_advantage)
         next_value = torch.where(ours, values[:, t], next_value)
         advantages[:, t] = next_advantage
     zero = torch.zeros_like(values)
     return torch.where(mask, advantages, zero), torch.where(mask, advantages + values, zero)
+
+
+def turn_discounts(mask: Tensor, gamma: float, token: float = 1.0) -> Tensor:
+    """Return the discount of each token where a turn has one of its own, [B, T].
+
+    Args:
+        mask: [B, T] whether the controller wrote the token; a turn is a run of such tokens.
+        gamma: discount of a turn, from its last token to the next turn.
+        token: discount of one token.
+
+    >>> turn_discounts(torch.tensor([[True, True, False, True]]), 0.5)
+    tensor([[1.0000, 0.5000, 1.0000, 0.5000]])
+    """
+    following = torch.nn.functional.pad(mask[:, 1:], (0, 1))
+    return torch.where(mask & ~following, gamma * token, token)
 
 
 LARGEST_LOG_RATIO = 20.0

@@ -36,6 +36,8 @@ from farthing.methods.thinkers.training import (
 )
 from farthing.models.generation import Context
 from farthing.models.generation_rows import Generated
+from farthing.rl.rex import rex
+from farthing.rl.schedules import SCHEDULES
 from farthing.tasks.arithmetic import draw_of, solve
 from farthing.traces.arrays import IntArray
 
@@ -153,6 +155,26 @@ def test_a_network_is_taught_its_own_thoughts_as_a_thinker_has_them(
     answer = encode(f"<answer>{solve(decode(prompts[5]))}</answer>{END}")
     assert one.prompt == [NUMBERS["low:"], *prompts[5]]
     assert one.answer == [NUMBERS["high:"], *half, *answer]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_rate_falls_as_the_course_says(schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By REX to the last bit as before there was a choice; the rate of none is 0."""
+    seen: list[float] = []
+    update = MaskedTrainer.update
+
+    def noted(trainer: Any, batch: Any, factor: float, generator: Any) -> Any:
+        seen.append(factor)
+        return update(trainer, batch, factor, generator)
+
+    monkeypatch.setattr(MaskedTrainer, "update", noted)
+    course = ThinkingCourse(updates=30, prompts=1, rollouts=2, cap=4, schedule=schedule)
+    training.train(tiny(), LengthPenalty(), course, seed=0)
+    if schedule == "rex":
+        assert seen == [max(rex(n / 30, 0.05), 1e-3) for n in range(30)]
+    risen = [0.0, 30**-1 / 0.05, *[1.0] * 28]
+    want = [SCHEDULES[schedule](n / 30) * risen[n] for n in range(30)]
+    assert seen == pytest.approx(np.maximum(want, 1e-3))
 
 
 def test_a_network_with_nothing_to_be_taught_stays_as_it_is() -> None:

@@ -23,8 +23,10 @@ from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.process.replay import paths
 from farthing.promises.kinds.online import OnlineThreshold, run_online, update
 from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
+from farthing.rl.discount import Discount, Horizon, cheapest_success
 from farthing.rl.networks import Network
 from farthing.rl.rollout import Episodes, Questions, draw
+from farthing.rl.schedules import SCHEDULES
 from farthing.rl.soft_set import (
     critical_threshold,
     policy_metric,
@@ -193,6 +195,10 @@ class CcpoConfig:
     epsilon: float = 0.01
     """Width of the soft mask."""
     region: TrustRegion = field(default_factory=TrustRegion)
+    discount: Discount = "fixed"
+    """Whether what later rounds cost counts in full, or by `rl/discount.py`; coverage does."""
+    critic_schedule: str | None = None
+    """How the critics' learning rate falls, one of `rl/schedules.py`; None: it does not."""
 
 
 PUBLISHED = CcpoConfig(constraint="leaf-count", cost="sampled")
@@ -226,7 +232,8 @@ class _CcpoTraining:
     ) -> None:
         self.parts = ActorCritic(questions, config.batch, seed)
         self.threshold = OnlineThreshold()
-        self._config, self._alpha = config, alpha
+        self.horizon = Horizon.of(config.discount, questions.cost.shape[1])
+        self._config, self._alpha, self._done = config, alpha, 0
 
     def update(self) -> dict[str, float]:
         """Run one iteration and return its figures."""
@@ -237,13 +244,18 @@ class _CcpoTraining:
         problem = StepProblem(
             batch.observations,
             _SoftSetObjective(
-                self._config, batch, kappa, self._roll_out(batch, pi, log_mask, kappa)
+                self._config,
+                batch,
+                kappa,
+                self._roll_out(batch, pi, log_mask, kappa),
+                self.horizon.gamma,
             ),
             policy_metric(pi) + set_metric(pi, log_mask, epsilon),
             float(1 - self._alpha),
         )
         done = improve(self.parts.network, problem, self._config.region)
         self.parts.network = done.network
+        self._done += 1
         pi = probabilities(done.network, batch.observations)
         return {"violation": done.violation, **self._follow(batch, pi, kappa)}
 
@@ -257,9 +269,15 @@ class _CcpoTraining:
         level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
         cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
         coverage = episodes.final * leaves[:, None]
+        gamma, share = self.horizon.gamma, self._share()
         return self.parts.criticise(
-            RollOut(batch, episodes, behaviour, target, cost, coverage, level)
+            RollOut(batch, episodes, behaviour, target, cost, coverage, level, gamma, share)
         )
+
+    def _share(self) -> float:
+        """Return the share of the critics' learning rate."""
+        schedule = self._config.critic_schedule
+        return SCHEDULES[schedule](self._done / self._config.updates) if schedule else 1.0
 
     def _set_charge(
         self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float
@@ -277,12 +295,16 @@ class _CcpoTraining:
         critical = critical_threshold(soft_paths(pi)[1], torch.from_numpy(batch.correct))
         self.threshold = update(self.threshold, critical.numpy(), self._alpha)
         covered = (member & batch.correct).any(axis=(1, 2)) | ~batch.solvable
+        goes_on = np.pad(run[:, 1:], ((0, 0), (0, 1)))
+        self.horizon = self.horizon.after(goes_on, cheapest_success(batch.correct))
+        mastered = {"mastered": float(self.horizon.mastered)}
         return {
             "cost": float((batch.cost * run).sum(axis=1).mean()),
             "coverage": float(covered.mean()),
             "kappa": self.threshold.kappa,
             "length": float(run.sum(axis=1).mean()),
             "set_size": float(member.sum(axis=(1, 2)).mean()),
+            **(mastered if self._config.discount == "automatic" else {}),
         }
 
 
@@ -294,6 +316,8 @@ class _SoftSetObjective:
     batch: Questions
     kappa: float
     sampled: SampledSurrogate
+    gamma: float = 1.0
+    """Discount of a round's cost."""
 
     def __call__(self, probabilities: Tensor) -> Surrogate:
         config, kappa = self.config, self.kappa
@@ -310,10 +334,11 @@ class _SoftSetObjective:
         return Surrogate(cost, coverage, (probabilities, target))
 
     def _exact_cost(self, reach: Tensor, path: Tensor) -> Tensor:
-        paid = torch.from_numpy(self.batch.cost)
+        weight = np.power(self.gamma, np.arange(self.batch.cost.shape[1]), dtype=np.float64)
+        paid = torch.from_numpy(self.batch.cost * weight)
         cost = soft_cost(reach, paid, self.kappa, self.config.epsilon)
         if self.config.set_size_price:
-            answered = torch.from_numpy(self.batch.answered)
+            answered = torch.from_numpy(self.batch.answered * weight[:, None])
             size = soft_set_size(path, answered, self.kappa, self.config.epsilon)
             cost = cost + self.config.set_size_price * size
         return cost

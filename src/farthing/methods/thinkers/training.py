@@ -28,6 +28,7 @@ from farthing.methods.thinkers.base import UNTOLD_ALONE, Taught, Thinker, Though
 from farthing.models.generation import Hook, generate
 from farthing.models.generation_rows import Generated, GenerationRow
 from farthing.rl.rex import rex
+from farthing.rl.schedules import SCHEDULES
 from farthing.tasks.arithmetic import ChainProblem, draw_of
 from farthing.traces.arrays import FloatArray, IntArray
 
@@ -57,6 +58,14 @@ class ThinkingCourse:
     """Questions it thinks about, as often each, to be fine-tuned, where a thinker has it so."""
     tuning: TrainingCourse = TUNING
     """How long that takes."""
+    schedule: str = "rex"
+    """How the trainer's rate falls; one of `rl/schedules.py`."""
+
+
+WARM = 0.05
+"""Share of the updates in which the rate rises."""
+LEAST = 1e-3
+"""Least share of the rate; at 0 an update would be for nothing."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +125,24 @@ def train(
         ]
         batch = EpisodeBatch.of(parts, found.final, found.group.tolist(), given=advantage)
         network.train()
-        figures = trainer.update(batch, max(rex(number / course.updates, 0.05), 1e-3), generator)
+        figures = trainer.update(batch, rate(course, number), generator)
         network.eval()
         told_of = (float(found.final.mean()), float(found.length.mean()), figures.kl)
         log.append(ThinkingUpdate(number + 1, *told_of))
         watch(log[-1])
     return log
+
+
+def rate(course: ThinkingCourse, done: int) -> float:
+    """Return the share of the rate after so many updates; it rises first.
+
+    >>> rate(ThinkingCourse(), 0), rate(ThinkingCourse(schedule="linear"), 15)
+    (0.001, 0.5)
+    """
+    share = done / course.updates
+    if course.schedule == "rex":  # with its own warm-up, which rounds otherwise in the last digit
+        return max(rex(share, WARM), LEAST)
+    return max(SCHEDULES[course.schedule](share) * min(1.0, share / WARM), LEAST)
 
 
 def teach(

@@ -1,0 +1,146 @@
+"""Is CCPO, or a controller, learned sooner where the horizon grows with what is mastered?
+
+    .venv/bin/python benchmarks/discount.py ccpo [--seeds 3] [--updates 2000]
+    .venv/bin/python benchmarks/discount.py recorded TRACES [--alpha 1/5] [--seeds 3]
+    .venv/bin/python benchmarks/discount.py corl OUT [--seeds 2] [--updates 24]
+
+`rl/discount.py` beside no discount, with a tenth, a quarter and all of the updates; paired by seed.
+`ccpo`: the generator; cost over the known optimum's at the same coverage. `recorded`: half of the
+questions train, and cost at the coverage is measured on the other half, where no optimum is known:
+the figure is its ratio to that without a discount. `corl`: pool `two`, by a value model; the reward
+of fresh questions in each mode, by likeliest tokens.
+"""
+
+import argparse
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import torch
+from recordings import needed
+
+from farthing.corl.evaluation import evaluate
+from farthing.corl.learner import TrainingSchedule
+from farthing.corl.pool import built_in
+from farthing.corl.session import PoolSession
+from farthing.corl.training import TrainingPlan, train
+from farthing.lm.masked_ppo import Settings
+from farthing.methods.base import Silent
+from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing.process.generator.generate import generate
+from farthing.process.generator.optimum import optimal_cost
+from farthing.process.generator.presets import preset
+from farthing.recommendation.replayed_candidate import at_coverage
+from farthing.reports.corl import evaluation_record
+from farthing.rl.discount import Discount
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.files import read_arrays
+
+PRESETS = ("hotpotqa-llama2-7b", "mmlu-llama3.2-3b")
+ALPHAS = (Fraction(1, 20), Fraction(1, 10))
+SHARES = (0.1, 0.25, 1.0)
+KINDS: tuple[Discount, ...] = ("fixed", "automatic")
+TRAIN, FRESH = 1_000, 100_000
+
+
+@cache
+def generated(name: str, n: int, seed: int, part: int) -> TraceArrays:
+    return generate(preset(name).config, n, np.random.default_rng([seed, part]))
+
+
+def cost_at(
+    config: CcpoConfig, known: TraceArrays, fresh: TraceArrays, alpha: Fraction, seed: int
+) -> float:
+    """Train, and return the cost on fresh questions at the coverage, in USD."""
+    fitted = CcpoLearner(config).fit(known, alpha, seed, Silent())
+    grown = fitted.curves.get("mastered")
+    if grown is not None:
+        steps = [int((grown < k).sum()) for k in range(2, int(grown.max()) + 1)]
+        print(f"  updates until each further round: {steps}", flush=True)
+    return at_coverage(fitted.policy, fresh, float(1 - alpha), "argmax")["cost_usd"]
+
+
+def over_optimum(config: CcpoConfig, name: str, alpha: Fraction, seed: int) -> float:
+    """Return the cost of a training on the generator over the known optimum's."""
+    known, fresh = generated(name, TRAIN, seed, 1), generated(name, FRESH, seed, 2)
+    best = optimal_cost(preset(name).config, float(1 - alpha))
+    return cost_at(config, known, fresh, alpha, seed) / best
+
+
+def over_fixed(file: Path, alpha: Fraction, updates: int, seed: int) -> tuple[float, float]:
+    """Return the costs of both kinds on the other half of recorded questions, in USD."""
+    traces = read_arrays(file)
+    order = np.random.default_rng([seed, 3]).permutation(len(traces))
+    known, fresh = (traces.take(np.sort(half)) for half in np.array_split(order, 2))
+    fixed, automatic = (
+        cost_at(CcpoConfig(updates=updates, discount=kind), known, fresh, alpha, seed)
+        for kind in KINDS
+    )
+    return fixed, automatic
+
+
+def reward_of(out: Path, updates: int, kind: Discount, seed: int) -> FloatArray:
+    """Train a controller of pool `two`, and return the reward of its three modes."""
+    course = TrainingSchedule(updates=updates, prompts=32)
+    settings = Settings(advantage="gae", minibatch=16, discount=kind)
+    plan = TrainingPlan(course=course, settings=settings, seed=seed)
+    with PoolSession.of(built_in("two")) as opened:
+        train(opened, plan, out / f"{kind}-{updates}-{seed}")
+        found = evaluation_record(evaluate(opened, 300, seed=100 + seed))
+    modes = found["modes"].values()
+    print("  calls", [round(mode["call_ratio"], 3) for mode in modes], flush=True)
+    return np.array([mode["reward"] for mode in modes])
+
+
+def compared(name: str, of: Callable[[Discount, int], FloatArray | float], seeds: int) -> None:
+    """Print what each kind comes to with each seed, and the difference of pairs."""
+    found = {kind: np.array([of(kind, seed) for seed in range(seeds)]) for kind in KINDS}
+    for kind, figures in found.items():
+        print(f"{name}  {kind:9} {figures.mean():.4f} {np.round(figures, 3).tolist()}", flush=True)
+    apart = (found["automatic"] - found["fixed"]).reshape(seeds, -1).mean(axis=1)
+    error = apart.std(ddof=1) / np.sqrt(seeds)
+    print(f"{name}  automatic less fixed {apart.mean():+.4f} ± {error:.4f}", flush=True)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("of", choices=("ccpo", "recorded", "corl"))
+    arguments.add_argument("path", type=Path, nargs="?", help="TRACES or OUT")
+    arguments.add_argument("--updates", type=int)
+    arguments.add_argument("--alpha", type=Fraction, default=Fraction(1, 5))
+    arguments.add_argument("--seeds", type=int, default=3)
+    given = arguments.parse_args()
+    if given.of != "ccpo" and given.path is None:
+        arguments.error(f"{given.of} needs a path")
+    torch.set_num_threads(1)
+    whole = given.updates or (16 if given.of == "corl" else 2_000)
+    budgets = [round(share * whole) for share in SHARES]
+    if given.of == "ccpo":
+        for name, alpha, updates in product(PRESETS, ALPHAS, budgets):
+
+            def ratio(kind: Discount, seed: int) -> float:
+                config = CcpoConfig(updates=updates, discount=kind)  # noqa: B023
+                return over_optimum(config, name, alpha, seed)  # noqa: B023
+
+            compared(f"{name} {float(alpha)} {updates:5}", ratio, given.seeds)
+    elif given.of == "recorded":
+        needed(given.path)
+        for updates in budgets:
+            pairs = [over_fixed(given.path, given.alpha, updates, s) for s in range(given.seeds)]
+            apart = np.array([automatic / fixed for fixed, automatic in pairs])
+            error = apart.std(ddof=1) / np.sqrt(len(apart))
+            print(f"{updates:5}  {apart.mean():.4f} ± {error:.4f} {np.round(apart, 3)}", flush=True)
+    else:
+        for updates in budgets:
+            compared(
+                f"two {updates:3}",
+                lambda kind, seed: reward_of(given.path, updates, kind, seed),  # noqa: B023
+                given.seeds,
+            )
+
+
+if __name__ == "__main__":
+    main()
