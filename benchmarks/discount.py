@@ -2,13 +2,13 @@
 
     .venv/bin/python benchmarks/discount.py ccpo [--seeds 3] [--updates 2000]
     .venv/bin/python benchmarks/discount.py recorded TRACES [--alpha 1/5] [--seeds 3]
-    .venv/bin/python benchmarks/discount.py corl OUT [--seeds 2] [--updates 24]
+    .venv/bin/python benchmarks/discount.py corl OUT [--seeds 2] [--updates 16]
 
 `rl/discount.py` beside no discount, with a tenth, a quarter and all of the updates; paired by seed.
-`ccpo`: the generator; cost over the known optimum's at the same coverage. `recorded`: half of the
-questions train, and cost at the coverage is measured on the other half, where no optimum is known:
-the figure is its ratio to that without a discount. `corl`: pool `two`, by a value model; the reward
-of fresh questions in each mode, by likeliest tokens.
+`ccpo`: the generator; cost over the known optimum's at the same coverage, of two presets at two
+levels. `recorded`: half of the questions train, and cost at the coverage is measured on the other
+half, where no optimum is known, in USD per 1,000. `corl`: pool `two`, by a value model; the reward
+of fresh questions in each of three modes, by likeliest tokens.
 """
 
 import argparse
@@ -38,6 +38,7 @@ from farthing.reports.corl import evaluation_record
 from farthing.rl.discount import Discount
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.files import read_arrays
+from farthing.traces.thinking import in_turn, is_thought
 
 PRESETS = ("hotpotqa-llama2-7b", "mmlu-llama3.2-3b")
 ALPHAS = (Fraction(1, 20), Fraction(1, 10))
@@ -70,16 +71,13 @@ def over_optimum(config: CcpoConfig, name: str, alpha: Fraction, seed: int) -> f
     return cost_at(config, known, fresh, alpha, seed) / best
 
 
-def over_fixed(file: Path, alpha: Fraction, updates: int, seed: int) -> tuple[float, float]:
-    """Return the costs of both kinds on the other half of recorded questions, in USD."""
+def cost_recorded(file: Path, alpha: Fraction, config: CcpoConfig, seed: int) -> float:
+    """Train on half of recorded questions, and return the cost on the others, in USD per 1,000."""
     traces = read_arrays(file)
+    traces = in_turn(traces) if is_thought(traces.roles) else traces
     order = np.random.default_rng([seed, 3]).permutation(len(traces))
     known, fresh = (traces.take(np.sort(half)) for half in np.array_split(order, 2))
-    fixed, automatic = (
-        cost_at(CcpoConfig(updates=updates, discount=kind), known, fresh, alpha, seed)
-        for kind in KINDS
-    )
-    return fixed, automatic
+    return 1_000 * cost_at(config, known, fresh, alpha, seed)
 
 
 def reward_of(out: Path, updates: int, kind: Discount, seed: int) -> FloatArray:
@@ -95,14 +93,16 @@ def reward_of(out: Path, updates: int, kind: Discount, seed: int) -> FloatArray:
     return np.array([mode["reward"] for mode in modes])
 
 
-def compared(name: str, of: Callable[[Discount, int], FloatArray | float], seeds: int) -> None:
-    """Print what each kind comes to with each seed, and the difference of pairs."""
-    found = {kind: np.array([of(kind, seed) for seed in range(seeds)]) for kind in KINDS}
-    for kind, figures in found.items():
-        print(f"{name}  {kind:9} {figures.mean():.4f} {np.round(figures, 3).tolist()}", flush=True)
-    apart = (found["automatic"] - found["fixed"]).reshape(seeds, -1).mean(axis=1)
-    error = apart.std(ddof=1) / np.sqrt(seeds)
-    print(f"{name}  automatic less fixed {apart.mean():+.4f} ± {error:.4f}", flush=True)
+def compared(updates: int, of: Callable[[int, Discount, int], FloatArray], seeds: int) -> None:
+    """Print what each kind comes to, and the differences of pairs, each with their mean."""
+    of_kind = {kind: np.array([of(updates, kind, seed) for seed in range(seeds)]) for kind in KINDS}
+    for kind, found in of_kind.items():
+        print(
+            f"{updates:5}  {kind:9} {found.mean():.4f}  {np.round(found, 3).tolist()}", flush=True
+        )
+    apart = of_kind["automatic"] - of_kind["fixed"]
+    error = apart.std(ddof=1) / np.sqrt(apart.size)
+    print(f"{updates:5}  automatic less fixed {apart.mean():+.4f} ± {error:.4f}", flush=True)
 
 
 def main() -> None:
@@ -113,33 +113,24 @@ def main() -> None:
     arguments.add_argument("--alpha", type=Fraction, default=Fraction(1, 5))
     arguments.add_argument("--seeds", type=int, default=3)
     given = arguments.parse_args()
-    if given.of != "ccpo" and given.path is None:
-        arguments.error(f"{given.of} needs a path")
     torch.set_num_threads(1)
     whole = given.updates or (16 if given.of == "corl" else 2_000)
-    budgets = [round(share * whole) for share in SHARES]
-    if given.of == "ccpo":
-        for name, alpha, updates in product(PRESETS, ALPHAS, budgets):
 
-            def ratio(kind: Discount, seed: int) -> float:
-                config = CcpoConfig(updates=updates, discount=kind)  # noqa: B023
-                return over_optimum(config, name, alpha, seed)  # noqa: B023
+    def figures(updates: int, kind: Discount, seed: int) -> FloatArray:
+        config = CcpoConfig(updates=updates, discount=kind)
+        if given.of == "ccpo":
+            settings = product(PRESETS, ALPHAS)
+            return np.array([over_optimum(config, *setting, seed) for setting in settings])
+        if given.of == "recorded":
+            return np.array([cost_recorded(given.path, given.alpha, config, seed)])
+        return reward_of(given.path, updates, kind, seed)
 
-            compared(f"{name} {float(alpha)} {updates:5}", ratio, given.seeds)
-    elif given.of == "recorded":
+    if given.of != "ccpo" and given.path is None:
+        arguments.error(f"{given.of} needs a path")
+    if given.of == "recorded":
         needed(given.path)
-        for updates in budgets:
-            pairs = [over_fixed(given.path, given.alpha, updates, s) for s in range(given.seeds)]
-            apart = np.array([automatic / fixed for fixed, automatic in pairs])
-            error = apart.std(ddof=1) / np.sqrt(len(apart))
-            print(f"{updates:5}  {apart.mean():.4f} ± {error:.4f} {np.round(apart, 3)}", flush=True)
-    else:
-        for updates in budgets:
-            compared(
-                f"two {updates:3}",
-                lambda kind, seed: reward_of(given.path, updates, kind, seed),  # noqa: B023
-                given.seeds,
-            )
+    for share in SHARES:
+        compared(round(share * whole), figures, given.seeds)
 
 
 if __name__ == "__main__":

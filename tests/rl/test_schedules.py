@@ -5,6 +5,7 @@ from math import cos, pi
 import numpy as np
 import pytest
 
+from farthing.rl.rex import rex
 from farthing.rl.schedules import SCHEDULES, cosine, linear, uba
 
 SHARES = np.linspace(0, 1, 101)
@@ -20,6 +21,10 @@ def test_uba_is_its_formula(phi: float) -> None:
 
 def test_uba_of_two_is_the_cosine() -> None:
     assert [uba(z, 2.0) for z in SHARES] == pytest.approx([cosine(z) for z in SHARES])
+
+
+def test_uba_of_one_is_rex_of_the_cosine() -> None:
+    assert [uba(z, 1.0) for z in SHARES] == pytest.approx([rex(1 - cosine(z)) for z in SHARES])
 
 
 def test_the_smaller_phi_the_longer_it_stays_high() -> None:

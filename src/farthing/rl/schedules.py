@@ -4,11 +4,14 @@ UBA has one number, phi, that says how fast the rate falls:
 
     2 (1 + c) / (2 phi + (2 - phi) (1 + c)),   c = cos(pi z),   z the share of the updates done
 
-With phi = 2 it is the cosine; a smaller phi stays high for longer, and a larger one falls sooner.
-The paper ties phi to how differently the loss is curved along its directions.
+With phi = 2 it is the cosine, with phi = 1 it is REX where REX has the cosine for what is left; a
+smaller phi stays high for longer, and a larger one falls sooner. The paper ties phi to how
+differently the loss is curved along its directions.
 
-Source: UBA (Stepsize Anything, arXiv 2505.24452), in one cycle down to 0; its text was not at hand,
-and the formula is as we know it. REX stands in `rex.py`.
+Source: UBA (Stepsize Anything, arXiv 2505.24452), in one cycle down to 0. The paper's formulas were
+not at hand. A public training by UBA writes this one (galaxy10_training.py of github.com/ukiyois,
+Deep-Learning-in-Astronomy-WaveltMamba); other public code of that name has (1 - z)^phi. REX stands
+in `rex.py`.
 """
 
 from collections.abc import Callable, Mapping
