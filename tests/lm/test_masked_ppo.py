@@ -74,15 +74,16 @@ def test_before_learning_nothing_has_moved(kind: Kind) -> None:
     ],
     ids=lambda s: f"{s.advantage}-{s.kl}",
 )
-def test_an_update_is_that_of_a_slow_reference(settings: Settings) -> None:
+@pytest.mark.parametrize("turn", [1.0, 0.3])
+def test_an_update_is_that_of_a_slow_reference(settings: Settings, turn: float) -> None:
     net, other = tiny(), tiny(OTHER)
     learners = Learners.of(net, settings)
     learners = replace(learners, reference=lambda tokens: other(tokens).logits)
     trainer = MaskedTrainer(learners, settings)
     figures = trainer.update(
-        EpisodeBatch.of(played(net), REWARD, GROUP), 1.0, np.random.default_rng(0)
+        EpisodeBatch.of(played(net), REWARD, GROUP), 1.0, np.random.default_rng(0), turn
     )
-    expected, said = by_hand(settings)
+    expected, said = by_hand(settings, turn)
     mine = {
         f"{name}.{inner}": p.grad
         for name, module in trainer.modules.items()

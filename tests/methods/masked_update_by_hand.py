@@ -76,15 +76,19 @@ class _Slow:
         """Return log pi - log pi_ref of each token."""
         return [a - b for a, b in zip(self.old, self.logs(reference)[1].tolist(), strict=True)]
 
-    def gae(self, values: list[float], kl: list[float], settings: Settings) -> list[float]:
+    def gae(
+        self, values: list[float], kl: list[float], settings: Settings, turn: float
+    ) -> list[float]:
         """Return the advantages, by the textbook."""
         price = settings.kl if settings.kl_in == "reward" else 0.0
         earned = [-price * one for one in kl]
         earned[-1] += self.reward
-        gain, after, made = 0.0, 0.0, []
-        for reward, value in zip(reversed(earned), reversed(values), strict=True):
-            delta = reward + settings.gamma * after - value
-            gain, after = delta + settings.gamma * settings.lam * gain, value
+        gain, after, made, later = 0.0, 0.0, [], self.places[-1] + 1
+        backwards = zip(*(reversed(x) for x in (earned, values, self.places)), strict=True)
+        for reward, value, place in backwards:
+            gamma = settings.gamma * (turn if later - place > 1 else 1.0)
+            delta = reward + gamma * after - value
+            gain, after, later = delta + gamma * settings.lam * gain, value, place
             made.append(gain)
         return made[::-1]
 
@@ -123,7 +127,7 @@ class _Judge:
         return of_trunk | _gradients("critic.head", self.head)
 
 
-def by_hand(settings: Settings) -> tuple[dict[str, Tensor], UpdateFigures]:
+def by_hand(settings: Settings, turn: float) -> tuple[dict[str, Tensor], UpdateFigures]:
     """Return the gradients of an update in one part, cut to the largest norm, and its figures."""
     net = tiny()
     reference, judge = tiny(OTHER), _Judge(net)
@@ -136,7 +140,7 @@ def by_hand(settings: Settings) -> tuple[dict[str, Tensor], UpdateFigures]:
         raw, advantages, error = [], _shrunk(slow), torch.zeros(())
     else:
         before = [judge.values(one).tolist() for one in slow]
-        raw = [one.gae(v, k, settings) for one, v, k in zip(slow, before, kls, strict=True)]
+        raw = [one.gae(v, k, settings, turn) for one, v, k in zip(slow, before, kls, strict=True)]
         advantages = _whitened(raw)
         error = _error(judge, slow, before, raw)
     tokens = [
