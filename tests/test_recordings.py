@@ -14,6 +14,7 @@ READS = {
     "allocate.py": ("pools", "--traces", "FOLDER"),
     "bandits.py": ("pools", "--traces", "FOLDER"),
     "bidding.py": ("horizons", "--traces", "FOLDER"),
+    "discount.py": ("recorded", "FILE"),
     "evidence_rows.py": ("FOLDER",),
     "experiments/labels_needed.py": ("--traces", "FOLDER"),
     "experiments/question_budget.py": ("--traces", "FOLDER"),
