@@ -31,15 +31,15 @@ from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.methods.thinkers.base import UNTOLD
 from farthing.methods.thinkers.evaluation import area, points_of
 from farthing.methods.thinkers.training import ThinkingCourse
-from farthing.rl.schedules import SCHEDULES
+from farthing.rl.schedules import ScheduleName
 from farthing.tasks.arithmetic import Part, Recipe, draw_of
 
 RECIPES = (Recipe("sums", 1, 1), Recipe("sums", 2, 0))
 SHARES = (0.1, 0.25, 1.0)
 FRESH = 256
 ALPHA = Fraction(1, 10)
-CONSTANT = "constant"
-Figure = Callable[[int, str, int], float]
+FALLING: tuple[ScheduleName, ...] = ("rex", "uba", "linear", "cosine")
+Figure = Callable[[int, ScheduleName, int], float]
 """Steps, schedule, seed; less is better."""
 
 
@@ -54,7 +54,7 @@ def examples(part: Part, count: int, seed: int) -> list[Example]:
 
 
 @torch.no_grad()
-def loss_of(steps: int, schedule: str, seed: int) -> float:
+def loss_of(steps: int, schedule: ScheduleName, seed: int) -> float:
     """Train a network, and return its loss on fresh chains."""
     net, known = network(Size(1, 32), seed), examples("train", 4_000, seed)
     course = TrainingCourse(steps=steps, batch=24, warm=8, schedule=schedule)
@@ -71,7 +71,7 @@ def thinker(overthinker: Path) -> Figure:
     before = points_of(net, questions(), UNTOLD, caps(ThinkingCourse().cap), TEST_SEED)
     whole = max(one.tokens.mean() for one in before)
 
-    def left(steps: int, schedule: str, seed: int) -> float:
+    def left(steps: int, schedule: ScheduleName, seed: int) -> float:
         course = ThinkingCourse(updates=steps, schedule=schedule)
         points = evaluated("length-penalty", net, course, seed)
         found = points[-1]
@@ -81,14 +81,15 @@ def thinker(overthinker: Path) -> Figure:
     return left
 
 
-def cost_of(steps: int, schedule: str, seed: int) -> float:
+def cost_of(steps: int, schedule: ScheduleName, seed: int) -> float:
     """Train CCPO, and return its cost over the optimum's."""
-    falls = None if schedule == CONSTANT else schedule
-    config = CcpoConfig(updates=steps, critic_schedule=falls)
+    config = CcpoConfig(updates=steps, critic_schedule=schedule)
     return float(np.mean([over_optimum(config, name, ALPHA, seed) for name in PRESETS]))
 
 
-def table(figure: Figure, names: Sequence[str], budgets: Sequence[int], seeds: int) -> None:
+def table(
+    figure: Figure, names: Sequence[ScheduleName], budgets: Sequence[int], seeds: int
+) -> None:
     """Print a line for each number of steps and schedule."""
     for steps in budgets:
         base = np.zeros(0)
@@ -114,18 +115,17 @@ def main() -> None:
     arguments.add_argument("--overthinker", type=Path, default=Path("overthinker"))
     given = arguments.parse_args()
     torch.set_num_threads(1)
-    names = list(SCHEDULES)
     if given.of == "fine-tuning":
         steps = given.steps or 320
         budgets = [max(BUCKET, round(share * steps / BUCKET) * BUCKET) for share in SHARES]
-        table(loss_of, names, budgets, given.seeds)
+        table(loss_of, FALLING, budgets, given.seeds)
         return
     steps = given.steps or (30 if given.of == "thinker" else 2_000)
     budgets = [round(share * steps) for share in SHARES]
     if given.of == "thinker":
-        table(thinker(given.overthinker), names, budgets, given.seeds)
+        table(thinker(given.overthinker), FALLING, budgets, given.seeds)
     else:
-        table(cost_of, [CONSTANT, *names], budgets, given.seeds)
+        table(cost_of, ("constant", *FALLING), budgets, given.seeds)
 
 
 if __name__ == "__main__":

@@ -655,7 +655,7 @@ MUTATIONS = (
     Mutation(
         "critics do not learn",
         "actor_critic:ActorCritic.criticise",
-        "self._critics.fit(values, np.stack([paid, covered]), episodes.taken)",
+        "self._critics.fit(values, np.stack([paid, covered]), episodes.taken, seen.share)",
         "None",
         "test_ccpo_wiring::test_what_a_step_is_asked_for",
     ),

@@ -21,7 +21,7 @@ from farthing.lm.supervised import (
 from farthing.lm.symbols import SYMBOLS, decode, encode
 from farthing.models.generation import generate
 from farthing.models.generation_rows import GenerationRow
-from farthing.rl.schedules import SCHEDULES
+from farthing.rl.schedules import SCHEDULES, ScheduleName
 
 SIZE = Size(1, 16)
 
@@ -159,7 +159,7 @@ def _unfilled(row: tuple[int, ...]) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_rate_rises_and_falls_by_its_schedule(
-    monkeypatch: pytest.MonkeyPatch, schedule: str
+    monkeypatch: pytest.MonkeyPatch, schedule: ScheduleName
 ) -> None:
     course = TrainingCourse(2 * BUCKET, 1, warm=4, muon=0.5, adam=0.25, schedule=schedule)
     rates: list[list[float]] = []

@@ -97,7 +97,7 @@ class Recording:
         parts = self.training.parts
         nudge = np.random.default_rng(1).normal(size=len(parts.network.parameters))
         parts.network = parts.network.moved(0.1 * nudge)
-        falls = isinstance(case.config, CcpoConfig) and case.config.critic_schedule is not None
+        falls = isinstance(case.config, CcpoConfig) and case.config.critic_schedule != "constant"
         self.critics = CriticsByHand(parts._critics, UPDATES if falls else None)
         module: ModuleType = ccpo
         draw: Callable[..., Episodes] = module.draw

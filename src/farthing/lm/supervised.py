@@ -18,7 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from farthing.errors import InputError
 from farthing.lm.checkpoint import TrainingState
-from farthing.rl.schedules import SCHEDULES
+from farthing.rl.schedules import SCHEDULES, ScheduleName
 
 SKIP = -100
 """Marks symbols that are not learned."""
@@ -53,8 +53,8 @@ class TrainingCourse:
     """Steps in which the rate rises from 0."""
     clip: float = 1.0
     """Largest norm of a gradient."""
-    schedule: str = "rex"
-    """How the rates fall; one of `rl/schedules.py`."""
+    schedule: ScheduleName = "rex"
+    """How the rates fall."""
 
     def __post_init__(self) -> None:
         if self.steps % BUCKET or self.steps < 1:

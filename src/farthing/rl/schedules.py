@@ -16,6 +16,7 @@ in `rex.py`.
 
 from collections.abc import Callable, Mapping
 from math import cos, pi
+from typing import Literal
 
 from farthing.rl.rex import rex
 
@@ -52,5 +53,17 @@ def cosine(progress: float) -> float:
     return (1.0 + cos(pi * progress)) / 2.0
 
 
-SCHEDULES: Mapping[str, Schedule] = {"rex": rex, "uba": uba, "linear": linear, "cosine": cosine}
+def constant(_: float) -> float:
+    """Return 1: the rate stays."""
+    return 1.0
+
+
+ScheduleName = Literal["rex", "uba", "linear", "cosine", "constant"]
+SCHEDULES: Mapping[ScheduleName, Schedule] = {
+    "rex": rex,
+    "uba": uba,
+    "linear": linear,
+    "cosine": cosine,
+    "constant": constant,
+}
 """By the name that a training's settings have."""

@@ -37,7 +37,7 @@ from farthing.methods.thinkers.training import (
 from farthing.models.generation import Context
 from farthing.models.generation_rows import Generated
 from farthing.rl.rex import rex
-from farthing.rl.schedules import SCHEDULES
+from farthing.rl.schedules import SCHEDULES, ScheduleName
 from farthing.tasks.arithmetic import draw_of, solve
 from farthing.traces.arrays import IntArray
 
@@ -158,7 +158,9 @@ def test_a_network_is_taught_its_own_thoughts_as_a_thinker_has_them(
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_the_rate_falls_as_the_course_says(schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_falls_as_the_course_says(
+    schedule: ScheduleName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By REX to the last bit as before there was a choice; the rate of none is 0."""
     seen: list[float] = []
     update = MaskedTrainer.update

@@ -26,7 +26,7 @@ from farthing.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, que
 from farthing.rl.discount import Discount, Horizon, cheapest_success
 from farthing.rl.networks import Network
 from farthing.rl.rollout import Episodes, Questions, draw
-from farthing.rl.schedules import SCHEDULES
+from farthing.rl.schedules import SCHEDULES, ScheduleName
 from farthing.rl.soft_set import (
     critical_threshold,
     policy_metric,
@@ -197,8 +197,8 @@ class CcpoConfig:
     region: TrustRegion = field(default_factory=TrustRegion)
     discount: Discount = "fixed"
     """Whether what later rounds cost counts in full, or by `rl/discount.py`; coverage does."""
-    critic_schedule: str | None = None
-    """How the critics' learning rate falls, one of `rl/schedules.py`; None: it does not."""
+    critic_schedule: ScheduleName = "constant"
+    """How the critics' learning rate falls."""
 
 
 PUBLISHED = CcpoConfig(constraint="leaf-count", cost="sampled")
@@ -276,8 +276,7 @@ class _CcpoTraining:
 
     def _share(self) -> float:
         """Return the share of the critics' learning rate."""
-        schedule = self._config.critic_schedule
-        return SCHEDULES[schedule](self._done / self._config.updates) if schedule else 1.0
+        return SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
 
     def _set_charge(
         self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float

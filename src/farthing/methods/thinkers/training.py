@@ -28,7 +28,7 @@ from farthing.methods.thinkers.base import UNTOLD_ALONE, Taught, Thinker, Though
 from farthing.models.generation import Hook, generate
 from farthing.models.generation_rows import Generated, GenerationRow
 from farthing.rl.rex import rex
-from farthing.rl.schedules import SCHEDULES
+from farthing.rl.schedules import SCHEDULES, ScheduleName
 from farthing.tasks.arithmetic import ChainProblem, draw_of
 from farthing.traces.arrays import FloatArray, IntArray
 
@@ -58,8 +58,8 @@ class ThinkingCourse:
     """Questions it thinks about, as often each, to be fine-tuned, where a thinker has it so."""
     tuning: TrainingCourse = TUNING
     """How long that takes."""
-    schedule: str = "rex"
-    """How the trainer's rate falls; one of `rl/schedules.py`."""
+    schedule: ScheduleName = "rex"
+    """How the trainer's rate falls."""
 
 
 WARM = 0.05
