@@ -167,6 +167,7 @@ def test_a_controller_is_taught_and_its_adapter_trained(
         (("train", "--pool", "no.toml", "--out", "x"), "there is no such file"),
         (("warm", "--pool", "two", "--device", "tpu9", "--out", "x"), "device 'tpu9'"),
         (("train", "--pool", "two", "--device", "tpu9", "--out", "x"), "device 'tpu9'"),
+        (("train", "--pool", "two", "--device", "meta", "--out", "x"), "give cpu or cuda"),
         (("train", "--pool", "two", "--reward", "hard", "--out", "x"), "unknown reward 'hard'"),
         (
             ("train", "--pool", "two", "--sampler", "rollout", "--out", "x"),

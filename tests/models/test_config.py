@@ -187,7 +187,7 @@ GOOD_URL = 'url = "http://host/v1"'
         ),
         (
             '[prices]\n"m" = { per_second = 1, per_request = 1 }',
-            'job.toml, prices."m": give input_per_million and output_per_million, or per_second',
+            'job.toml, prices."m": give input_per_million and output_per_million, which may be 0',
         ),
     ],
 )

@@ -138,6 +138,7 @@ SEEN_BY_THE_READER: dict[str, tuple[Line, Change, str]] = {
         "calls[4].round",
     ),
     "a misspelt cost": (PAPER, call("cost", 0.001), "calls[1].cost"),
+    "seconds by another name": (PAPER, call("seconds", 0.5), "calls[1].seconds"),
     "tokens that are none of the two kinds": (
         PAPER,
         call("Output tokens", 5),

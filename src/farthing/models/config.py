@@ -198,7 +198,10 @@ class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         none = {*tokens, self.cached_input_per_million} == {None} and not self.per_request
         by_time = none and self.per_second is not None
         if not by_token and not by_time:
-            raise ValueError("give input_per_million and output_per_million, or per_second alone")
+            raise ValueError(
+                "give input_per_million and output_per_million, which may be 0 beside per_request, "
+                "or per_second alone"
+            )
 
     def price(self) -> Price:
         if self.per_second is not None:

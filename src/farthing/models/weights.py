@@ -46,9 +46,13 @@ def load(path: str, dtype: str, device: str = "cpu") -> tuple[Any, Any]:
         except safetensors.SafetensorError as error:
             raise ValueError(f"the weights are damaged ({error}); copy them anew") from None
     try:
-        return network.to(device), tokenizer
+        network = network.to(device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device '{device}': {str(error).splitlines()[0]}") from None
+        problem = str(error).splitlines()[0]
+        raise ValueError(f"device '{device}', where cpu or cuda may stand: {problem}") from None
+    if network.device.type == "meta":
+        raise ValueError("device 'meta' holds no numbers; give cpu or cuda")
+    return network, tokenizer
 
 
 @contextmanager

@@ -25,6 +25,10 @@ LINES = (".jsonl", ".jsonl.gz")
 """How names of such files end."""
 _TRACE_FIELDS = frozenset(Trace.__struct_fields__)
 _CALL_FIELDS = frozenset(Call.__struct_fields__) - {"extra"}
+_SECONDS = frozenset(
+    {"seconds", "secs", "duration", "duration_s", "elapsed", "elapsed_s", "time_s"}
+)
+"""What others call `latency_s`."""
 _WHERE = re.compile(r"(.*) - at `\$\.?(.*)`$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`$")
 _DEPENDENT_POOL = (
@@ -226,7 +230,7 @@ def _gathered(call: Any, i: int) -> Any:
 def _number(value: Any, call: str, name: str) -> float:
     """Read a number that the format does not know; what looks like a misspelt field is none."""
     field, mend = f"{call}.{name}", _mend(name, _CALL_FIELDS)
-    if near(name, _CALL_FIELDS):
+    if name in _SECONDS or near(name, _CALL_FIELDS):
         raise _WrongError(field, f"is not a field of a call; {mend}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _WrongError(field, f"is not a field of a call; only numbers may be added; {mend}")
@@ -237,7 +241,7 @@ def _number(value: Any, call: str, name: str) -> float:
 
 
 def _mend(name: str, known: Iterable[str]) -> str:
-    meant = near(name, known)
+    meant = "latency_s" if name in _SECONDS else near(name, known)
     return f"did you mean `{meant}`?" if meant else "remove it"
 
 

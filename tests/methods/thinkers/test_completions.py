@@ -137,3 +137,65 @@ def test_a_tag_is_the_first_token() -> None:
     ids = [encode("low:a=4;<answer>4"), encode("high:a=4;<answer>4"), [NUMBERS[PAD]]]
     found = ThinkerReward(thinker, READING)(prompts=["p"] * 3, completion_ids=ids, gold=["4"] * 3)
     assert found[0] > found[1] > found[2]
+
+
+def test_tags_are_tokens_of_the_tokenizer_at_hand() -> None:
+    thinker = AdaCtrl.of(READING.tokenizer, "low:", "high:")
+    assert thinker == AdaCtrl()
+    with pytest.raises(InputError, match="'a=4' is 2 tokens; add it to the tokenizer as one"):
+        AdaCtrl.of(READING.tokenizer, "a=4")
+    other = tokenizer(FIRST)
+    other.add_tokens(["[Easy]", "[Hard]"])
+    some, reading = written("a=4;<answer>4"), replace(READING, tokenizer=other)
+    with pytest.raises(InputError, match=r"give AdaCtrl.of\(tokenizer\)"):
+        reading.thoughts(some, AdaCtrl())
+    assert reading.thoughts(some, AdaCtrl.of(other)).final.tolist() == [1]
+
+
+def test_an_answer_after_the_cap_comes_too_late() -> None:
+    some = written("a=4;a=4;<answer>4", "a=4;a=4;a=4;<answer>4")
+    assert READING.lengths(some).tolist() == [6, 9]
+    found = READING.thoughts(some, RightAlone())
+    assert (found.final.tolist(), found.length.tolist()) == ([1, 0], [6, 8])
+
+
+@pytest.mark.parametrize("gold", [None, 4, "", [], [None], [""], ["4", 4]])
+def test_a_row_without_an_accepted_answer_is_named(gold: Any) -> None:
+    with pytest.raises(InputError, match="row 1: 'gold' is "):
+        Completions.of(["a", "b"], [[1], [1]], {"gold": ["4", gold]})
+
+
+@pytest.mark.parametrize("told", [["low:"], [-1], [3], [0.5]])
+def test_a_mode_that_is_none_is_refused(told: Any) -> None:
+    with pytest.raises(InputError, match="'told' is "):
+        READING.thoughts(written("a=4;<answer>4", told=told), E1())
+
+
+@pytest.mark.parametrize("change", [{"ends": ()}, {"cap": 0}, {"cap": -3}])
+def test_a_reading_that_reads_nothing_is_refused(change: Any) -> None:
+    with pytest.raises(InputError, match="give the tokens that end a thought, and a cap"):
+        replace(READING, **change)
+
+
+def test_a_conversation_is_told_its_mode_in_its_last_message() -> None:
+    asked = [{"role": "system", "content": "s"}, {"role": "user", "content": "2+2?"}]
+    rows = told_rows([{"prompt": asked, "gold": "4"}], E1())
+    assert [row["prompt"][0] for row in rows] == [asked[0]] * 3
+    assert [row["prompt"][1]["content"] for row in rows] == [f"{mode}2+2?" for mode in E1().modes]
+    assert asked[1]["content"] == "2+2?"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"length": np.array([9, 1])}, "0 to 8 tokens"),
+        ({"length": np.array([-1, 1])}, "0 to 8 tokens"),
+        ({"right": np.array([[np.nan], [1.0]])}, "0 or 1"),
+        ({"right": np.array([[5.0], [1.0]])}, "0 or 1"),
+        ({"group": np.array([0])}, "a row for each thought"),
+    ],
+)
+def test_what_no_thoughts_are_is_refused(change: Any, says: str) -> None:
+    some = READING.thoughts(written("a=4;<answer>4", "a=4;<answer>5"), RightAlone())
+    with pytest.raises(InputError, match=says):
+        replace(some, **change)

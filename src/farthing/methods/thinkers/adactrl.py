@@ -19,9 +19,11 @@ these, of a hard one all.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
+from farthing.errors import InputError
 from farthing.lm.symbols import NUMBERS
 from farthing.methods.base import SystemCard
 from farthing.methods.thinkers.base import (
@@ -49,6 +51,19 @@ class AdaCtrl:
     cuts: tuple[float, ...] = AT_END
     modes: tuple[str, ...] = UNTOLD_ALONE
     parts: tuple[float, ...] = AT_END
+
+    @classmethod
+    def of(cls, tokenizer: Any, easy: str = "[Easy]", hard: str = "[Hard]") -> Self:
+        """Return it with the tags of a tokenizer of the transformers library.
+
+        Raises:
+            InputError: one of them is not a single token; add it to the tokenizer first.
+        """
+        tags = [tokenizer.encode(one, add_special_tokens=False) for one in (easy, hard)]
+        for text, ids in zip((easy, hard), tags, strict=True):
+            if len(ids) != 1:
+                raise InputError(f"'{text}' is {len(ids)} tokens; add it to the tokenizer as one")
+        return cls(tags[0][0], tags[1][0])
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""

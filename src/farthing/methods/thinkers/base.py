@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from farthing.errors import InputError
 from farthing.traces.arrays import FloatArray, IntArray
 
 UNTOLD = ""
@@ -43,6 +44,20 @@ class Thoughts:
     the prior, so only those ask that read it."""
     progress: float = 0.0
     """Share of the updates that are done."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no thoughts are.
+
+        Raises:
+            InputError: it is so.
+        """
+        n = len(self.length)
+        if {len(one) for one in (self.right, self.group, self.told, self.begins)} - {n}:
+            raise InputError("length, right, group, told and begins have a row for each thought")
+        if n and not 0 <= self.length.min() <= self.length.max() <= self.cap:
+            raise InputError(f"a thought has 0 to {self.cap} tokens, which is the cap")
+        if self.right.ndim != 2 or not np.isin(self.right, (0, 1)).all():
+            raise InputError("right is 0 or 1, of each thought at each cut")
 
     @property
     def final(self) -> FloatArray:

@@ -16,6 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.lm.symbols import NUMBERS
+from farthing.methods.thinkers.adactrl import AdaCtrl
 from farthing.methods.thinkers.base import Thinker, Thoughts
 from farthing.tasks.base import Task
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
@@ -26,7 +28,9 @@ NOBODY = -1
 
 def unknown() -> FloatArray:
     """Refuse the surprisal of thoughts whose prior is not at hand."""
-    raise InputError("this thinker reads a prior; a trainer that has a reference model knows one")
+    raise InputError(
+        "this thinker reads a prior; train with ThinkerAdvantages, and beta above 0 for a reference"
+    )
 
 
 @dataclass(frozen=True)
@@ -58,15 +62,18 @@ class Completions:
                 the number of the mode in its prompt; without it, 0.
 
         Raises:
-            InputError: there is no column `gold`.
+            InputError: there is no column `gold`, a row of it has no accepted answer, or a mode is
+                no number.
         """
         if "gold" not in columns:
             raise InputError("the data set has no column 'gold'; give each row its accepted answer")
         same = [str(one) for one in columns.get("question", prompts)]
         _, group = np.unique(same, return_inverse=True)
-        gold = [(one,) if isinstance(one, str) else tuple(one) for one in columns["gold"]]
-        told = np.array(columns.get("told", [0] * len(ids)), dtype=np.int64)
-        return cls(ids, gold, group.astype(np.int64), told)
+        gold = [_accepted(one, row) for row, one in enumerate(columns["gold"])]
+        told = np.array(columns.get("told", [0] * len(ids)))
+        if told.dtype.kind not in "iu":
+            raise InputError("'told' is the number of the mode in a row's prompt, the first is 0")
+        return cls(ids, gold, group.astype(np.int64), told.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,15 @@ class Reading:
     """L: most tokens of a thought."""
     until: str = ""
     """What ends an answer, as a new line does; empty: nothing does but the end of the text."""
+
+    def __post_init__(self) -> None:
+        """Refuse what reads nothing.
+
+        Raises:
+            InputError: there is no token that ends a thought, or none that a thought may have.
+        """
+        if not self.ends or self.cap < 1:
+            raise InputError("give the tokens that end a thought, and a cap of at least one token")
 
     def length(self, ids: Sequence[int]) -> int:
         """Return the tokens of a thought, without what ends it."""
@@ -119,15 +135,23 @@ class Reading:
         Args:
             written: the completions.
             thinker: its last cut is where thoughts end by force.
-            right: [n, S] of the answers at its cuts; None: of those that were written, [n, 1].
+            right: [n, S] of the answers at its cuts; None: of those that were written, [n, 1]; one
+                that was written after the last cut came too late.
             surprisal: -log Q of each whole thought, [n], in nats.
             progress: share of the updates that are done.
+
+        Raises:
+            InputError: a row has a mode that the thinker has not, or the thinker's tags are those
+                of another tokenizer.
         """
+        _check(thinker, written, self.tokenizer)
+        lengths, most = self.lengths(written), int(thinker.cuts[-1] * self.cap)
         if right is None:
             pairs = zip(written.ids, written.gold, strict=True)
-            right = np.array([[self.right(ids, gold)] for ids, gold in pairs], dtype=np.float64)
+            said = np.array([self.right(ids, gold) for ids, gold in pairs], dtype=bool)
+            right = (said & (lengths <= most))[:, None].astype(np.float64)
         return Thoughts(
-            length=np.minimum(self.lengths(written), int(thinker.cuts[-1] * self.cap)),
+            length=np.minimum(lengths, most),
             cap=self.cap,
             right=right,
             group=written.group,
@@ -196,11 +220,33 @@ def told_rows(questions: Sequence[Mapping[str, Any]], thinker: Thinker) -> list[
     """Return the rows of a data set in which each question has a prompt for each of the modes.
 
     Args:
-        questions: `prompt`, a text, and `gold` of each; further columns stay.
-        thinker: its modes are put in front of the prompts.
+        questions: `prompt`, a text or a conversation, and `gold` of each; further columns stay.
+        thinker: its modes are put in front of the prompts, of a conversation its last message.
     """
     return [
-        {**one, "prompt": mode + one["prompt"], "question": str(number), "told": told}
+        {**one, "prompt": _with_mode(mode, one["prompt"]), "question": str(number), "told": told}
         for number, one in enumerate(questions)
         for told, mode in enumerate(thinker.modes)
     ]
+
+
+def _with_mode(mode: str, prompt: Any) -> Any:
+    if isinstance(prompt, str):
+        return mode + prompt
+    *before, last = prompt
+    return [*before, {**last, "content": mode + last["content"]}]
+
+
+def _accepted(gold: Any, row: int) -> tuple[str, ...]:
+    """Return the accepted answers of a row."""
+    found = (gold,) if isinstance(gold, str) else gold
+    if isinstance(found, (list, tuple)) and found and all(isinstance(g, str) and g for g in found):
+        return tuple(found)
+    raise InputError(f"row {row}: 'gold' is {gold!r}; give an accepted answer, or a list of them")
+
+
+def _check(thinker: Thinker, written: Completions, tokenizer: Any) -> None:
+    if len(written.told) and not 0 <= written.told.min() <= written.told.max() < len(thinker.modes):
+        raise InputError(f"'told' is a number below {len(thinker.modes)}, the modes of the thinker")
+    if thinker == AdaCtrl() and tokenizer.get_vocab() != NUMBERS:
+        raise InputError("adactrl's tags are of the embedded networks; give AdaCtrl.of(tokenizer)")
