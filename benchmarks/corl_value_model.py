@@ -150,18 +150,19 @@ def draw(records: Sequence[Record]) -> None:
             for record in (one for one in records if one["pool"] == pool):
                 colour, label = KINDS[record["advantage"]], record["advantage"]
                 first = {"label": label} if record["seed"] == 0 else {}
-                row[0].plot(_smooth([u["reward"] for u in record["learned"]]), c=colour, **first)
+                row[0].plot(*_smooth([u["reward"] for u in record["learned"]]), c=colour, **first)
                 apart = [u["calls"]["high"] - u["calls"]["low"] for u in record["learned"]]
-                row[1].plot(_smooth(apart), c=colour)
+                row[1].plot(*_smooth(apart), c=colour)
             row[0].set(xlabel="update", ylabel=f"reward, pool {pool}")
             row[1].set(xlabel="update", ylabel="calls, high less low")
             row[0].legend()
         figure.savefig(PICTURE, metadata={"Date": None})
 
 
-def _smooth(values: Sequence[float], width: int = 5) -> Any:
-    """Return means of `width` updates, shorter at the beginning."""
-    return [np.mean(values[max(0, at - width + 1) : at + 1]) for at in range(len(values))]
+def _smooth(values: Sequence[float], width: int = 5) -> tuple[Any, Any]:
+    """Return the last of every `width` updates, and their mean."""
+    whole = np.array(values[: len(values) // width * width]).reshape(-1, width)
+    return np.arange(1, len(whole) + 1) * width, whole.mean(axis=1)
 
 
 if __name__ == "__main__":

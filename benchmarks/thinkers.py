@@ -181,7 +181,7 @@ def draw(records: Sequence[dict[str, Any]]) -> None:
     """Draw each method's accuracy against tokens, a line a seed, between oracle and cutting off."""
     of = {(one["method"], one["seed"]): _points(one) for one in records}
     whole = max(one.tokens.mean() for one in of["untrained", 0])
-    limits = np.linspace(whole / 4, whole, 121)
+    limits = np.linspace(whole / 4, whole, 61)
     names = sorted(
         dict.fromkeys(one["method"] for one in records if one["method"] in METHODS),
         key=lambda name: -np.mean([area(of[key], whole) for key in of if key[0] == name]),
