@@ -60,7 +60,14 @@ def say(body: dict[str, Any]) -> web.Response:
 
 @pytest.mark.parametrize(
     ("method", "alpha"),
-    [("v0", "0.2"), ("odar", "0.2"), ("odar-recheck", "0.2"), ("bayesian-orchestration", "0.04")],
+    [
+        ("v0", "0.2"),
+        ("odar", "0.2"),
+        ("odar-recheck", "0.2"),
+        ("bayesian-orchestration", "0.04"),
+        ("lazy", "0.04"),
+        ("sequence", "0.04"),
+    ],
 )
 def test_a_bundle_is_trained_calibrated_and_served_as_it_replays(
     tmp_path: Path, method: str, alpha: str
