@@ -378,3 +378,35 @@ def test_every_promise_is_that_of_the_questions_cut_by_hand(
 @pytest.fixture(scope="module")
 def fitted() -> ft.Policy:
     return ft.fit("agreement-cascade", questions(pool(400, 20)))
+
+
+def unanswered(traces: TraceArrays, share: float, seed: int = 0) -> TraceArrays:
+    """Return questions of which a share was asked of everyone, and nobody could answer them."""
+    silent = (np.random.default_rng(20_000 + seed).random(len(traces)) < share)[:, None, None]
+    return replace(
+        traces,
+        answer=np.where(silent, NO_ANSWER, traces.answer).astype(np.int16),
+        correct=traces.correct & ~silent,
+    )
+
+
+def test_what_nobody_could_answer_is_evidence() -> None:
+    """No answer agrees with none: where a fifth has none, .85 of agreement is no longer there."""
+    whole, log = only(pool(900, 3, hard=0.0), ("small", "large")), ft.Agreement("large", 0.12)
+    assert not ft.recommend(questions(whole), log).found.nothing_cheaper
+    silent = unanswered(whole, 0.2)
+    found = ft.recommend(questions(silent), log).found
+    assert sum(found.sizes.values()) == 900
+    assert found.nothing_cheaper
+    assert any("large gave no answer to" in note for note in found.notes)
+
+
+def test_a_question_that_nobody_can_answer_is_neither_lost_nor_won() -> None:
+    whole = only(pool(900, 3, hard=0.0), ("small", "large"))
+    found = ft.recommend(questions(unanswered(whole, 0.5)), ft.Parity("large", 0.05)).found
+    assert found.certificate is not None
+    assert found.certificate.promises
+    assert sum(found.sizes.values()) == 900
+    theirs = found.models["large"]
+    assert theirs is not None
+    assert theirs.accuracy == pytest.approx(0.5, abs=0.06)

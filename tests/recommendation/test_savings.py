@@ -46,13 +46,13 @@ def dominated_by(found: ReplayOutcome, models: SingleModels) -> str | None:
 
 
 TWO = singles([[1, 10], [1, 10], [1, 10], [1, 20]], [[0, 1], [0, 1], [1, 1], [1, 0]])
-MINE = outcome([2, 12, 2, 4], [1, 1, 1, 0], [1.0, 2.0, 3.0, np.nan])
+MINE = outcome([2, 12, 2, 4], [1, 1, 1, 0], [1.0, 2.0, 2.0, 2.0])
 
 
 def test_by_hand() -> None:
     """20 nano-dollars are paid where b costs 50; both are right on three of four."""
     found = savings_of(MINE, TWO, "b", "test")
-    assert found.yours == AnswerFigures(questions=4, cost_nano=20, right=3, latency_s=(2.0, 2.9))
+    assert found.yours == AnswerFigures(questions=4, cost_nano=20, right=3, latency_s=(2.0, 2.0))
     assert found.theirs == AnswerFigures(questions=4, cost_nano=50, right=3)
     assert (found.saved, found.gained) == (0.6, 0.0)
     assert found.saved_interval is not None
@@ -60,7 +60,7 @@ def test_by_hand() -> None:
     assert found.instead is None
     assert found.lines()[0] == (
         "You: $0.00000000500 a question at accuracy 0.750; latency: median 2.00 s, 95th percentile "
-        "2.90 s."
+        "2.85 s."
     )
     assert found.lines()[1] == "Always b alone: $0.0000000125 a question at accuracy 0.750."
     assert found.lines()[2].startswith("Saved against always b: 60.0 % (95 % interval ")
@@ -337,6 +337,17 @@ def test_calls_that_saw_others_leave_every_row_open(pool: TraceArrays, tmp_path:
     found = evaluate(tmp_path / "b", seen)
     assert found.alone == {"x": None, "y": None, "z": None}
     assert str(found.value).endswith(f"{room.NOT_ALONE}.")
+
+
+def test_seconds_that_nobody_recorded_count_as_the_slowest() -> None:
+    some = outcome([2] * 40, [1] * 40, [1.0] * 38 + [np.nan, 3.0])
+    many = outcome([2] * 40, [1] * 40, [1.0] * 37 + [np.nan] * 3)
+    known, unknown = (
+        room.figures(one.cost_nano, one.best_correct, one.latency_s).latency_s
+        for one in (some, many)
+    )
+    assert known == (1.0, 3.0)
+    assert unknown is None
 
 
 def test_a_withheld_answer_is_counted_and_not_right() -> None:

@@ -13,12 +13,34 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 
 def of_calls(traces: TraceArrays) -> FloatArray | None:
-    """Return the seconds of each call, [n, T * L], 0 for none; None where nothing was recorded."""
+    """Return the seconds of each call, [n, T * L], 0 for none; None where nothing was recorded.
+
+    At worst a call that was not made may be asked, and takes nobody knows how long: NaN.
+    """
     recorded = traces.signals.get("latency_s")
     if recorded is None:
         return None
-    seconds = np.where(traces.made, recorded.astype(np.float64), 0.0)
+    none = np.nan if traces.at_worst else 0.0
+    seconds = np.where(traces.made, recorded.astype(np.float64), none)
     return seconds.reshape(len(traces), -1)
+
+
+def percentile_95(seconds: FloatArray | None) -> float | None:
+    """Return what 95 of 100 questions stay within, [n]; unknown ones count as the slowest.
+
+    None where that is unknown.
+
+    >>> percentile_95(np.array([1.0, 2.0, 3.0])), percentile_95(np.array([1.0, np.nan, 3.0]))
+    (2.9, None)
+    """
+    if seconds is None or not len(seconds):
+        return None
+    unknown = np.isnan(seconds)
+    if not unknown.any():
+        return float(np.quantile(seconds, 0.95))
+    # infinite seconds have no mean with others
+    found = float(np.quantile(np.where(unknown, np.inf, seconds), 0.95, method="higher"))
+    return found if np.isfinite(found) else None
 
 
 def relative(traces: TraceArrays) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from farthing.money import usd_from_nano
 from farthing.process import latency
-from farthing.process.replay import Counts
+from farthing.process.replay import Counts, at_worst
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import check_complete
 from farthing.traces.thinking import spent_nano
@@ -97,12 +97,11 @@ def of_calls(
     given = (chosen >= 0) & (answer[rows, chosen] != NO_ANSWER)
     heard = made & (answer != NO_ANSWER)[:, None]
     seconds = latency.of_calls(traces)
-    lost = (made & ~traces.made[:, 0][:, None]).any(axis=2)  # at worst: the way on is unknown
-    spent = spent_nano(traces, made)
-    return OperatingPoints(
+    lost: BoolArray = np.any(made & ~traces.made[:, 0][:, None], axis=2)  # the way on is unknown
+    found = OperatingPoints(
         values=np.asarray(values, dtype=np.float64),
-        cost_nano=np.where(lost, traces.dearest_nano[:, None], spent),
-        correct=right[rows, chosen] & given & ~lost,
+        cost_nano=spent_nano(traces, made),
+        correct=right[rows, chosen] & given,
         answered=given,
         covered=np.asarray((made & right[:, None, :]).any(axis=2)) & ~lost,
         calls=made.sum(axis=2, dtype=np.int16),
@@ -110,6 +109,7 @@ def of_calls(
         answers=heard.sum(axis=2, dtype=np.int16),
         latency_s=None if seconds is None else np.where(made, seconds[:, None], 0.0).sum(axis=2),
     )
+    return at_worst(found, lost, traces.dearest_nano[:, None])
 
 
 def distinct(heard: BoolArray, answer: NDArray[np.int16]) -> Counts:

@@ -9,7 +9,7 @@ from farthing.process import latency
 from farthing.process.action_space import arrange, cells_of, items_of, recorded_space
 from farthing.process.base import NOTHING, Budget, Decision, Policy, State
 from farthing.process.operating_points import OperatingPoints, distinct
-from farthing.process.replay import ReplayOutcome, likeliest_counts_as_one
+from farthing.process.replay import ReplayOutcome, at_worst, likeliest_counts_as_one
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 
 
@@ -183,6 +183,13 @@ class PlayedQuestions:
     waits: BoolArray
     """[n, turn] whether each purchase waited for the replies to those before it."""
 
+    @property
+    def lost(self) -> BoolArray:
+        """[n] whether the way on is unknown: at worst a call was bought that was not made."""
+        traces, known = self.state.recorded, self.state.known
+        unknown: BoolArray = np.any(known & ~traces.made.reshape(known.shape), axis=1)
+        return unknown & traces.at_worst
+
 
 def play(
     policy: Policy,
@@ -237,21 +244,20 @@ def outcome_of(played: PlayedQuestions) -> ReplayOutcome:
     history, space = played.state.history, played.state.space
     seconds = latency.of_purchases(traces, cells_of(space, history), played.waits)
     purchases = (history != NOTHING).sum(axis=1)
-    lost = np.zeros(n, dtype=bool)
-    if traces.at_worst:  # the way on from a call that was not made is unknown
-        lost = np.any(played.state.known & ~traces.made.reshape(n, -1), axis=1)
+    lost = played.lost
     in_set: BoolArray = np.any(played.returned & correct & ~lost[:, None], axis=1)
-    return ReplayOutcome(
-        cost_nano=np.where(lost, traces.dearest_nano, played.state.spent_nano),
+    found = ReplayOutcome(
+        cost_nano=played.state.spent_nano,
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
-        best_correct=given & correct[np.arange(n), played.best] & ~lost,
+        best_correct=given & correct[np.arange(n), played.best],
         length=purchases.astype(np.int16),
         set_size=distinct(played.returned[:, None], traces.answer.reshape(n, -1))[:, 0],
         set_size_leaves=played.returned.sum(axis=1).astype(np.int16),
         latency_s=latency.after(seconds, purchases),
     )
+    return at_worst(found, lost, traces.dearest_nano)
 
 
 def points_of(parameters: FloatArray, played: Sequence[PlayedQuestions]) -> OperatingPoints:
@@ -265,7 +271,7 @@ def points_of(parameters: FloatArray, played: Sequence[PlayedQuestions]) -> Oper
         values=parameters,
         cost_nano=stacked("cost_nano"),
         correct=stacked("best_correct").astype(bool),
-        answered=np.stack([one.best >= 0 for one in played], axis=1),
+        answered=np.stack([(one.best >= 0) | one.lost for one in played], axis=1),
         covered=stacked("in_set").astype(bool),
         calls=stacked("length").astype(np.int16),
         set_size=stacked("set_size").astype(np.int16),

@@ -5,8 +5,8 @@ number per question: the critical threshold kappa* (`spec` of CCPO, section 2).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,29 @@ class ReplayOutcome:
             unknown = any(part is None for part in parts)
             columns.append(None if unknown else np.concatenate(parts))
         return cls(*columns)
+
+
+R = TypeVar("R")
+
+
+def at_worst(found: R, lost: BoolArray, dearest_nano: IntArray) -> R:
+    """Return outcomes in which questions that meet a call that was not made come out at worst.
+
+    From that call on nothing is known. At worst everyone is asked, and an answer is given that is
+    wrong: it is neither withheld nor passed on to a reference.
+
+    Args:
+        found: a `ReplayOutcome`, [n], or `OperatingPoints`, [n, G].
+        lost: in the shape of its columns, where such a call was met.
+        dearest_nano: what asking everyone costs, in a shape that fits.
+    """
+    held = {name: getattr(found, name) for name in found.__dataclass_fields__}  # type: ignore[attr-defined]
+    then = {"cost_nano": np.where(lost, dearest_nano, held["cost_nano"])}
+    then |= {name: held[name] & ~lost for name in ("best_correct", "correct") if name in held}
+    then |= {name: held[name] | lost for name in ("answered",) if name in held}
+    sizes = ("set_size", "set_size_leaves", "answers")
+    then |= {name: np.maximum(held[name], lost) for name in sizes if name in held}
+    return replace(found, **then)  # type: ignore[type-var]
 
 
 def paths(
@@ -169,21 +192,21 @@ def _outcome(
 ) -> ReplayOutcome:
     in_set: BoolArray = np.any(member & _surely_correct(traces), axis=(1, 2))
     cost_nano = np.einsum("nt,nt->n", run, spent)
-    best_correct = _best_is_correct(member, score, traces)
-    if traces.at_worst:
-        lost = (run & ~traces.made.all(axis=2)).any(axis=1)
-        cost_nano = np.where(lost, traces.dearest_nano, cost_nano)
-        best_correct = best_correct & ~lost
-    return ReplayOutcome(
+    found = ReplayOutcome(
         cost_nano=cost_nano,
         in_set=in_set,
         covered=in_set | ~traces.solvable,
         solvable=traces.solvable,
-        best_correct=best_correct,
+        best_correct=_best_is_correct(member, score, traces),
         length=run.sum(axis=1, dtype=np.int16),
         set_size=_distinct(member, traces),
         set_size_leaves=member.sum(axis=(1, 2), dtype=np.int16),
     )
+    if not traces.at_worst:
+        return found
+    lost: BoolArray = np.any(run & ~traces.made.all(axis=2), axis=1)
+    deciding = (spent - traces.round_cost_nano).sum(axis=1)
+    return at_worst(found, lost, traces.dearest_nano + deciding)
 
 
 def _surely_correct(traces: TraceArrays) -> BoolArray:

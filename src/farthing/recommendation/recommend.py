@@ -276,8 +276,13 @@ def _another(plan: Plan, proof: Proved) -> str:
 def _late(found: BundleEvaluation, deadline_s: float | None) -> str:
     """Say so where what is recommended takes longer than it may after all."""
     seconds = found.value.yours.latency_s
-    if deadline_s is None or seconds is None or seconds[1] <= deadline_s:
+    if deadline_s is None or (seconds is not None and seconds[1] <= deadline_s):
         return ""
+    if seconds is None:
+        return (
+            f"of more than one question of twenty nobody knows how long it takes, and "
+            f"{deadline_s:g} s were given: whether they are kept is unknown"
+        )
     return (
         f"one of twenty questions takes more than {seconds[1]:.3g} s, and {deadline_s:g} s were "
         "given: nothing that is proved is faster"

@@ -174,18 +174,16 @@ def no_worse(train: TraceArrays, reference: str) -> str:
 
 def figures(cost_nano: IntArray, right: BoolArray, latency_s: FloatArray | None) -> AnswerFigures:
     """Add up what one answer a question came to, each [n]; at least one question."""
-    known = np.zeros(0) if latency_s is None else latency_s[~np.isnan(latency_s)]
+    slow = latency.percentile_95(latency_s)
+    typical = None
+    if latency_s is not None and slow is not None:
+        typical = float(np.quantile(latency_s[~np.isnan(latency_s)], 0.5)), slow
     return AnswerFigures(
         questions=len(right),
         cost_nano=int(cost_nano.sum()),
         right=int(right.sum()),
-        latency_s=_typical(known) if known.size else None,
+        latency_s=typical,
     )
-
-
-def _typical(seconds: FloatArray) -> tuple[float, float]:
-    median, slow = np.quantile(seconds, (0.5, 0.95)).tolist()
-    return median, slow
 
 
 def savings_of(

@@ -10,10 +10,9 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
 from farthing.promises.base import Promise
-from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SPLITS, BoolArray, IntArray, TraceArrays
+from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.copies import Content, CopyGroups, agreed_marks, n_distinct
 from farthing.traces.origin import as_asked, roles_asked
-from farthing.traces.pool import is_pool
 from farthing.traces.splits import Divisible, Parts, fixed_parts
 
 TRAIN, MOST_TRAIN = 0.3, 300
@@ -155,22 +154,17 @@ def _share(rows: IntArray, share: float, most: int) -> int:
 
 
 def complete_questions(traces: TraceArrays, does: str) -> CopyGroups:
-    """Return the complete questions, of which copies stay together, or refuse so few."""
-    found = traces.complete
-    if is_pool(traces):  # where all failed nobody can be compared
-        found = found & _answered(traces)
-    complete = CopyGroups.of(traces.content, np.flatnonzero(found))
+    """Return the complete questions, of which copies stay together, or refuse so few.
+
+    A question that nobody could answer is one of them: that it cannot be answered is known.
+    """
+    complete = CopyGroups.of(traces.content, np.flatnonzero(traces.complete))
     if len(complete.distinct) < LEAST:
         some = complete.said or f"{len(complete.rows):,} complete questions"
         raise TooFewTracesError(
             f"there are {some}, and {LEAST} are the least that can {does}; record more"
         )
     return complete
-
-
-def _answered(pool: TraceArrays) -> BoolArray:
-    found: BoolArray = np.any(pool.answer != NO_ANSWER, axis=(1, 2))
-    return found
 
 
 @dataclass(frozen=True)

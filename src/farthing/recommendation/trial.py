@@ -19,6 +19,7 @@ from farthing.errors import FarthingError, InputError
 from farthing.methods.base import Fitted, Progress, Silent
 from farthing.methods.pool import Rehearsed, RehearsingLearner
 from farthing.methods.selective.learner import SELECTIVE
+from farthing.process.latency import percentile_95
 from farthing.process.replay import ReplayOutcome
 from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.recommendation import pipeline
@@ -321,9 +322,7 @@ def _answering_all(plan: Plan, choose: ChoosingQuestions, done: ReplayOutcome) -
 
 
 def _slow(bundle: Bundle, part: Questions) -> float | None:
-    seconds = run_bundle(bundle, part, stream(bundle.kind, 0)).latency_s
-    known = np.zeros(0) if seconds is None else seconds[~np.isnan(seconds)]
-    return float(np.quantile(known, 0.95)) if known.size else None
+    return percentile_95(run_bundle(bundle, part, stream(bundle.kind, 0)).latency_s)
 
 
 def _nobody(skipped: dict[str, str]) -> str:
@@ -337,7 +336,7 @@ def _nobody(skipped: dict[str, str]) -> str:
 
 def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
     if latency_s is None:
-        return "its latency was not recorded, so no deadline can be held"
+        return "of one question of twenty its latency is not known, so no deadline can be held"
     return (
         f"one question of twenty takes more than {latency_s:.3g} s, and {deadline_s:g} were given"
     )
