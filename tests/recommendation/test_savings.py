@@ -60,7 +60,7 @@ def test_by_hand() -> None:
     assert found.instead is None
     assert found.lines()[0] == (
         "You: $0.00000000500 a question at accuracy 0.750; latency: median 2.00 s, 95th percentile "
-        "2.85 s."
+        "2.00 s."
     )
     assert found.lines()[1] == "Always b alone: $0.0000000125 a question at accuracy 0.750."
     assert found.lines()[2].startswith("Saved against always b: 60.0 % (95 % interval ")
