@@ -45,7 +45,8 @@ from farthing.recommendation.splits import (
 )
 from farthing.recommendation.warnings import AS_BEFORE, doubts, other_models
 from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
-from farthing.traces.copies import Content, check_every_request, note, one_of_each
+from farthing.traces.content import Content
+from farthing.traces.copies import check_every_request, note, one_of_each
 from farthing.traces.costs import check_costs, refuse_unpriced
 from farthing.traces.eligibility import Missing, alike, asked_all
 from farthing.traces.fingerprint import question_hashes, seen_before

@@ -22,7 +22,8 @@ from farthing.recommendation.savings import about_sets
 from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import other_models, other_system
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
-from farthing.traces.copies import Content, CopyGroups, n_distinct, note
+from farthing.traces.content import Content
+from farthing.traces.copies import CopyGroups, n_distinct, note
 from farthing.traces.fingerprint import seen_before
 from farthing.traces.system import System
 

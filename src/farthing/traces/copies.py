@@ -1,12 +1,11 @@
 """Copies: questions that ask the same under other ids, and so are no independent draws.
 
-A division of questions keeps copies together, and a proof counts one of them, which chance draws. A
-log that was read twice makes traffic look repetitive that is not, and should be left out.
+A division of questions keeps copies together, and a proof counts one of them, which chance draws.
+A log that was read twice makes traffic look repetitive that is not, and should be left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -15,36 +14,10 @@ from numpy.typing import NDArray
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.base import Trace
+from farthing.traces.content import NO_TEXT, Content, digest, to_the_letter
 
-Content = NDArray[np.uint64]
-"""[n] the mark of what each question asks (`content_of`)."""
-NO_TEXT = 0
 _ANY = 0
 """The seed of what is drawn among copies, which is always the same."""
-
-
-def content_of(trace: Trace) -> int:
-    r"""Return the mark, in 64 bits, of everything that was asked; 0 where no text was recorded.
-
-    Copies share their text with its line breaks, the system prompt, what was said before, the
-    options and the accepted answers. Two puzzles that differ in white space are no copies.
-
-    >>> from farthing.traces.base import Call
-    >>> def mark(text: str, **more: str) -> int:
-    ...     return content_of(Trace(id="q", question=text, calls=[Call(round=1, role="m")], **more))
-    >>> mark("a b") == mark("a b"), mark("a b") == mark("a\nb"), mark("")
-    (True, False, 0)
-    >>> mark("Which?", options="A B") == mark("Which?", options="A C")
-    False
-    """
-    if not trace.question.strip():
-        return NO_TEXT
-    parts = (trace.question, trace.system_prompt, trace.history, trace.options, *trace.gold)
-    digest = blake2b(digest_size=8)
-    for part in parts:
-        encoded = b"" if part is None else part.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return int.from_bytes(digest.digest(), "little") or 1
 
 
 def asked_first(content: Content) -> IntArray:
@@ -187,7 +160,9 @@ FEW = 20
 
 @dataclass
 class DuplicateCounter:
-    """Counts questions that ask the same as another one, as traces pass by; empty texts do not.
+    """Counts questions with the text of another one, to the letter, as traces pass by.
+
+    Questions without a text do not count, and neither do accepted answers, which may come later.
 
     >>> from farthing.traces.base import Call
     >>> def trace(name: str, said: str) -> Trace:
@@ -213,22 +188,22 @@ class DuplicateCounter:
     """The same of a question that was asked again."""
     _noted: set[bytes] = field(default_factory=set)
     _by_calls: dict[bytes, str] = field(default_factory=dict)
-    _by_content: dict[int, str] = field(default_factory=dict)
+    _by_text: dict[bytes, str] = field(default_factory=dict)
 
     @classmethod
     def beside(cls, stored: Iterable[Trace]) -> Self:
         """Return a counter of traces that are to stand beside others."""
         repeats = cls()
         for trace in stored:
-            if content := content_of(trace):
-                repeats._noted.add(repeats._note(trace, content))
+            if trace.question.strip():
+                repeats._noted.add(repeats._note(trace))
         return repeats
 
     def count(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """Yield traces that are to be added, and count those that repeat another one."""
         for trace in traces:
-            if content := content_of(trace):
-                self._count(trace, content)
+            if trace.question.strip():
+                self._count(trace)
             yield trace
 
     def refuse(self, source: str, store: str) -> None:
@@ -261,16 +236,17 @@ class DuplicateCounter:
                 f"answers ('{before}' and '{now}'); calls come together where ids are the same"
             )
 
-    def _note(self, trace: Trace, content: int) -> bytes:
-        calls = _digest(content.to_bytes(8, "little"), _told(trace))
+    def _note(self, trace: Trace) -> bytes:
+        text = to_the_letter(trace)
+        calls = digest(text, _told(trace))
         self._by_calls.setdefault(calls, trace.id)
-        self._by_content.setdefault(content, trace.id)
+        self._by_text.setdefault(text, trace.id)
         return calls
 
-    def _count(self, trace: Trace, content: int) -> None:
+    def _count(self, trace: Trace) -> None:
         self.texts += 1
-        known, before = len(self._by_calls), self._by_content.get(content)
-        calls = self._note(trace, content)
+        known, before = len(self._by_calls), self._by_text.get(to_the_letter(trace))
+        calls = self._note(trace)
         if len(self._by_calls) == known:
             self.copies += 1
             self.stored += calls in self._noted
@@ -295,9 +271,11 @@ def repetition(traces: TraceArrays, records: Sequence[Trace] | None = None) -> s
     copies, pair = 0, None
     first = asked_first(traces.content)
     for row in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
-        said = [one[row].tobytes() for one in held] if records is None else [_told(records[row])]
+        said = [traces.content[row].tobytes(), *(one[row].tobytes() for one in held)]
+        if records is not None:
+            said = [to_the_letter(records[row]), _told(records[row])]
         name = str(traces.ids[row])
-        before = seen.setdefault(_digest(traces.content[row].tobytes(), *said), name)
+        before = seen.setdefault(digest(*said), name)
         if before != name:
             copies, pair = copies + 1, pair or (before, name)
     if pair is None:
@@ -322,10 +300,3 @@ def twice(copies: int, pair: tuple[str, str], same: str = "answers") -> str:
 def _told(trace: Trace) -> bytes:
     calls = [tuple(repr(getattr(call, name)) for name in _MEASURED) for call in trace.calls]
     return repr(sorted(calls)).encode()
-
-
-def _digest(*parts: bytes) -> bytes:
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.digest()

@@ -132,7 +132,7 @@ def read_any_records(path: Path, supplied: Supplied | None = None) -> tuple[list
     return imported.traces, imported.notes
 
 
-ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options")
+ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options", "cluster")
 """What a file may leave unsaid of a question, and two must not say otherwise."""
 
 
