@@ -42,8 +42,7 @@ from farthing.recommendation.target_mix import (
     check_covariate_shift,
 )
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.content import NO_TEXT
-from farthing.traces.copies import asked_first, check_every_request, one_of_each
+from farthing.traces.copies import NO_TEXT, asked_first, check_every_request, one_of_each
 from farthing.traces.eligibility import check_alike, draw_weights
 
 

@@ -22,9 +22,9 @@ from farthing.recommendation.savings import about_sets
 from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import other_models, other_system
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
-from farthing.traces.content import Content
-from farthing.traces.copies import CopyGroups, n_distinct, note
+from farthing.traces.copies import Content, CopyGroups, n_distinct, note
 from farthing.traces.fingerprint import seen_before
+from farthing.traces.near_copies import near_note
 from farthing.traces.system import System
 
 LAID_OUT, SHARE = 100, 4
@@ -128,7 +128,7 @@ def recalibrate(
         old=_kept(bundle, before),
         alone_nano=_alone(prove.recorded),
         notes=(
-            *filter(None, [note(len(traces), n)]),
+            *filter(None, [note(len(traces), n), near_note(traces)]),
             *other_models(trained, played.models),
             *other_system(trained, made.origin.system),
         ),

@@ -26,8 +26,7 @@ from farthing.promises.statistics.max_t import max_t
 from farthing.promises.statistics.paired_test import loss_p_value
 from farthing.recommendation.significance import proved_positive, ratio_interval
 from farthing.traces.arrays import RIGHT, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.content import Content
-from farthing.traces.copies import asked_first
+from farthing.traces.copies import Content, asked_first
 from farthing.traces.grades.overlay import check_graded
 
 NOT_ALONE = "No model was recorded alone, so nothing can be said of what is saved"

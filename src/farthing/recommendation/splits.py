@@ -11,8 +11,7 @@ from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
 from farthing.promises.base import Promise
 from farthing.traces.arrays import NO_ANSWER, NO_SPLIT, SPLITS, BoolArray, IntArray, TraceArrays
-from farthing.traces.content import Content
-from farthing.traces.copies import CopyGroups, agreed_marks, n_distinct
+from farthing.traces.copies import Content, CopyGroups, agreed_marks, n_distinct
 from farthing.traces.origin import as_asked, roles_asked
 from farthing.traces.pool import is_pool
 from farthing.traces.splits import Divisible, Parts, fixed_parts

@@ -37,8 +37,7 @@ from farthing.studies.settings import (
 )
 from farthing.studies.trial_cache import Figures, Key, Trials
 from farthing.traces.arrays import IntArray, TraceArrays
-from farthing.traces.content import Content
-from farthing.traces.copies import CopyGroups
+from farthing.traces.copies import Content, CopyGroups
 from farthing.traces.costs import check_costs
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import divide

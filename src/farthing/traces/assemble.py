@@ -32,7 +32,7 @@ from farthing.traces.arrays import (
     TraceArrays,
 )
 from farthing.traces.base import GRADES, Call, Trace
-from farthing.traces.content import contents_of
+from farthing.traces.copies import contents_of
 from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces

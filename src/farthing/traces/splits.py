@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
 from farthing.traces.arrays import SPLITS, BoolArray, IntArray
-from farthing.traces.content import Content
-from farthing.traces.copies import CopyGroups, agreed_marks
+from farthing.traces.copies import Content, CopyGroups, agreed_marks
 
 SHARES = (60, 20, 20)
 """Percent of the questions to `train`, `calibrate` and `test` where nothing else is said."""

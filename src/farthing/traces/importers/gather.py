@@ -177,8 +177,8 @@ def reader(task: str) -> Callable[[str], str | None]:
 
 def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
     _refuse_unusable(call)
-    asked = call.key or call.question
-    name = call.id or short_hash(f"{call.cluster}\n\n{asked}" if call.cluster else asked)
+    asked = filter(None, (call.cluster, call.key or call.question))
+    name = call.id or short_hash("\n\n".join(asked))
     question = gathered.questions.setdefault(name, QuestionCalls(call))
     _refuse_contradiction(question.first, call, name)
     place = call.role, len(question.calls) + 1 if samples else 1
