@@ -9,10 +9,8 @@ _TYPED |= dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2070), 0
 """Quotes and dashes as keyboards have them; exponents, which are no digits of their base; nothing
 for what is not seen."""
 _MARKS = "".join(c for c in map(chr, range(0x3100)) if category(c) in {"Po", "Pi", "Pf", "Pd"})
-_MARKS = re.escape(re.sub(r"[#%&*@/\\]", "", _MARKS))
+_MARKS = re.sub(r"[#%&*@/\\]", "", _MARKS) + " "
 """Punctuation but for brackets, and for what may be a part of a name or an amount."""
-_AT_ENDS = re.compile(rf"^(?:(?![-.!]\d)[ {_MARKS}])+|(?:(?!(?<=\d)[-!])[ {_MARKS}])+$")
-"""What may go there; not a sign of a number."""
 
 
 def canonical(text: str) -> str:
@@ -30,4 +28,11 @@ def canonical(text: str) -> str:
     if not text.isascii():
         said = normalize("NFKC", normalize("NFKC", text.translate(_TYPED)).casefold())
     said = " ".join(said.split())
-    return _AT_ENDS.sub("", said) or said
+    if not (bare := said.strip(_MARKS)):
+        return said
+    before, _, after = said.partition(bare)
+    if bare[0].isdigit() and before.endswith(("-", ".", "!")):
+        bare = before[-1] + bare
+    if bare[-1].isdigit() and after.startswith(("-", "!")):
+        bare += after[0]
+    return bare

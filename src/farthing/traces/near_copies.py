@@ -2,8 +2,8 @@
 
 Two are near where what tells questions apart wherever it stands (numbers, operators, letters by
 themselves, negations, who and when) is the same in the same order. Their other words are the same,
-too, but for filler, order, and letters that are doubled or swapped in a long one; or one ends with
-the whole of the other. Templates that differ in one slot are not near: Hamlet is no filler.
+too, but for filler, order, and letters that are doubled in a long one; or one ends with the whole
+of the other. Templates that differ in one slot are not near: Hamlet is no filler.
 """
 
 import re
@@ -26,10 +26,10 @@ _TELLING = (
     "not no nor never none neither without except or if who when where why how more less most "
     "least two three four five six seven eight nine ten hundred thousand million second last false"
 )
-_TOKEN = re.compile(r"\w*\d\w*(?:[.,:/]\d+)*|[^\W\d_]+|[+*/<>=^%$€£~|&#@\\]|-(?=\s?\d)")
+_TOKEN = re.compile(r"[^\W_]*\d[^\W_]*(?:[.,:/]\d+)*|[^\W\d_]+|[+*/<>=^%$€£~|&#@\\]|-(?=\s?\d)")
 _SHORT = re.compile(r"(?<=\w)'(?:s|re|ve|ll|d|m)\b")
 LONG, ADDED, EXAMPLES = 6, 8, 3
-"""Letters of a word that may be misspelt; most words before a question; pairs that a note names."""
+"""Letters of words whose doubled ones count once; most words put first; pairs that a note names."""
 
 
 def near_note(traces: TraceArrays) -> str:
@@ -62,7 +62,7 @@ def near(texts: Sequence[str]) -> dict[int, int]:
     known = set(chain.from_iterable(words)) - filler
     telling = {word for word in known if len(word) == 1 or not word.isalpha()}
     telling.update(_TELLING.split())
-    others = {w: w if len(w) < LONG else w[0] + "".join(sorted({*w[1:]})) for w in known - telling}
+    others = {w: w if len(w) < LONG else re.sub(r"(.)\1", r"\1", w) for w in known - telling}
     tells = [[word for word in each if word in telling] for each in words]
     bags = [sorted([others[word] for word in each if word in others]) for each in words]
     first: dict[str, int] = {}
