@@ -19,7 +19,7 @@ _FILLER = (
     "a an the this that these those is are was were be been am do does did done has have had can "
     "it could would will to of in on at for by with about as into and but then than so such we you "
     "me i us there here just also following what which please kindly tell know let like want give "
-    "say answer question explain hello hi thanks thank advance"
+    "say answer question explain hello hi thanks thank advance s re ve ll"
 )
 """Words that come and go as a question is worded anew."""
 _TELLING = (
@@ -27,7 +27,6 @@ _TELLING = (
     "least two three four five six seven eight nine ten hundred thousand million second last false"
 )
 _TOKEN = re.compile(r"[^\W_]*\d[^\W_]*(?:[.,:/]\d+)*|[^\W\d_]+|[+*/<>=^%$€£~|&#@\\]|-(?=\s?\d)")
-_SHORT = re.compile(r"(?<=\w)'(?:s|re|ve|ll|d|m)\b")
 LONG, ADDED, EXAMPLES = 6, 8, 3
 """Letters of words whose doubled ones count once; most words put first; pairs that a note names."""
 
@@ -44,10 +43,9 @@ def near_note(traces: TraceArrays) -> str:
     if not found:
         return ""
     pairs = ", ".join(f"'{names[j]}' and '{names[i]}'" for i, j in list(found.items())[:EXAMPLES])
-    those = "1 question is" if len(found) == 1 else f"{len(found):,} questions are"
     return (
-        f"{those} worded much like another one ({pairs}) and counted as independent of it; where "
-        "they ask the same, say so as they are imported: --cluster COLUMN names what they share"
+        f"worded much like another question, yet counted as independent of it: {len(found):,} "
+        f"({pairs}); if they ask the same, import them with --cluster COLUMN, which they share"
     )
 
 
@@ -83,4 +81,4 @@ def near(texts: Sequence[str]) -> dict[int, int]:
 
 def _words(text: str) -> list[str]:
     text = text.replace("n't", " not").replace("cannot", "can not").replace("whom", "who")
-    return _TOKEN.findall(_SHORT.sub("", text))
+    return _TOKEN.findall(text)
