@@ -1,6 +1,7 @@
 """A promise fails as rarely as it says where each question was asked five times."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from farthing.recommendation import splits
 from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.promised_grade import read_for
 from farthing.traces.arrays import RIGHT, TraceArrays
+from farthing.traces.base import Call, Trace
+from farthing.traces.copies import contents_of
 
 DELTA = 0.1
 DRAWS, QUESTIONS = 200, 120
@@ -27,6 +30,41 @@ def some(world: TraceArrays, seed: int) -> TraceArrays:
     """Return questions drawn from a world, each of them asked five times."""
     rows = np.random.default_rng(seed).integers(0, len(world), QUESTIONS)
     return asked_again(world.take(rows))
+
+
+WORDINGS: tuple[Callable[[str], str], ...] = (
+    lambda text: text,
+    lambda text: f"{text} ",
+    str.upper,
+    str.title,
+    lambda text: text.removesuffix("?"),
+    lambda text: text.replace(" ", "  "),
+    lambda text: text.replace(" ", "\u00a0"),
+    lambda text: f"\u201c{text}\u201d",
+    lambda text: f"\n{text}!",
+    lambda text: text.replace("W", "\uff37"),
+)
+WORDED = 60
+
+
+def in_wordings(world: TraceArrays, seed: int, *, typed: bool) -> TraceArrays:
+    """Return 60 questions in ten wordings each, with other gold, as records are read.
+
+    `typed`: whether each wording is a question of its own.
+    """
+    rows = np.random.default_rng(seed).integers(0, len(world), WORDED)
+    calls = [Call(round=1, role="small")]
+    texts = [worded(f"Who wrote volume {i}?") for worded in WORDINGS for i in range(WORDED)]
+    marks = contents_of(
+        Trace(id="q", question=text, gold=[f"gold {i}"], calls=calls)
+        for i, text in enumerate(texts)
+    )
+    assert len(set(texts)) == len(marks) == 10 * WORDED
+    drawn = world.take(np.tile(rows, len(WORDINGS)))
+    ids = np.array([f"r{i}" for i in range(len(texts))])
+    return replace(
+        drawn, ids=ids, content=np.arange(1, len(ids) + 1, dtype=np.uint64) if typed else marks
+    )
 
 
 def seldom(failures: int) -> bool:
@@ -119,3 +157,26 @@ def test_so_do_parity_and_agreement_with_a_reference(
     assert seldom(found)
     if per == "question":
         assert not seldom(failures(asked, bundle, world, lambda _: True, unknown))
+
+
+@pytest.mark.parametrize("kind", [Parity, Agreement])
+@pytest.mark.parametrize("draws", [5, pytest.param(DRAWS, marks=pytest.mark.slow)])
+def test_wordings_of_one_question_make_no_promise_false(
+    kind: type[Parity] | type[Agreement], draws: int
+) -> None:
+    """Whatever is proved is false; were each wording a question, most of it would be proved."""
+    asked = kind("large", "0.05", str(DELTA))
+    world = read_for(asked, borderline(), RIGHT)
+    bundle = trained("always-small", borderline().rows(slice(100)))
+    start = world.rows(slice(100))
+    before = Questions(start, splits.as_played("", bundle, start))
+    found = dict.fromkeys((False, True), 0)
+    for seed in range(draws):
+        for typed in found:
+            drawn = in_wordings(world, 10_000 + seed, typed=typed)
+            part = Questions(drawn, splits.as_played("", bundle, drawn))
+            certificate = proof_of(asked, bundle, before, part, None).certificate
+            assert certificate.n == (10 * WORDED if typed else WORDED)
+            found[typed] += certificate.promises
+    assert binom.sf(found[False] - 1, draws, DELTA) > 0.001
+    assert draws < DRAWS or binom.sf(found[True] - 1, draws, DELTA) < 0.001

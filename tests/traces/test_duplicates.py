@@ -73,7 +73,7 @@ def test_other_answers_or_times_are_another_asking() -> None:
 
 
 def test_what_asks_the_same_is_told_as_everywhere() -> None:
-    """Line breaks, the options and what was said before make another question; no text is none."""
+    """To the letter, with the options and what was said before; no text is none, gold may come."""
     one = question("a", "2 + 2?", "4")
     assert passed(DuplicateCounter(), [one, replaced(one, id="b")]).copies == 1
     for other in (
@@ -81,12 +81,15 @@ def test_what_asks_the_same_is_told_as_everywhere() -> None:
         {"options": "A 4, B 5"},
         {"history": "Hello"},
         {"system_prompt": "Be brief."},
-        {"gold": ["4"]},
+        {"question": "2 + 2"},
     ):
         two = [one, replaced(one, id="b", **other)]
         counted = passed(DuplicateCounter(), two)
         assert (counted.copies, counted.asked_again) == (0, 0)
-        assert repetition(assemble(two)) is None
+        assert repetition(assemble(two), two) is None
+    later = replaced(one, id="b", gold=["4"])
+    assert passed(DuplicateCounter(), [one, later]).copies == 1
+    assert repetition(assemble([one, later]), [one, later]) is not None
     silent = [question("a", "", "4"), question("b", " ", "4")]
     assert passed(DuplicateCounter(), silent).copies == 0
     assert repetition(assemble(silent)) is None

@@ -75,6 +75,7 @@ TRACE_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "parameters": optional(st.text()),
     "missing_because": optional(st.sampled_from(["chance", "earlier_reply", "unknown"])),
     "requests": st.integers(1, 9),
+    "cluster": optional(st.text(min_size=1)),
 }
 any_traces = st.lists(
     st.fixed_dictionaries(TRACE_FIELDS).map(lambda d: Trace(**d)),
@@ -290,6 +291,7 @@ def test_a_released_migration_never_changes() -> None:
         "0007_context.sql": "02f919c375def951",
         "0008_requests.sql": "897c270f4a9d4b01",
         "0009_thoughts.sql": "4d984e7368f3c526",
+        "0010_clusters.sql": "ec717ba9ef80440d",
     }
 
 
@@ -314,11 +316,11 @@ def test_a_store_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None
     with Store.open(path) as store:
         store.add([trace("q1")], "file")
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 10")
+        connection.execute("PRAGMA user_version = 11")
     connection.close()
     before = path.read_bytes()
     with (
-        pytest.raises(StoreError, match=r"store version 10; this one reads up to 9\); upgrade"),
+        pytest.raises(StoreError, match=r"store version 11; this one reads up to 10\); upgrade"),
         Store.open(path),
     ):
         pass

@@ -24,7 +24,7 @@ from farthing.promises.levels import Level
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
-from farthing.traces.copies import repetition
+from farthing.traces.copies import contradiction, repetition
 from farthing.traces.costs import doubt
 from farthing.traces.eligibility import Missing
 from farthing.traces.files import read_all_with_records
@@ -283,7 +283,7 @@ def from_records(
         else:
             traces = traces_from_records(rows)
         arrays = assemble(traces)
-    for note in filter(None, [*notes, repetition(arrays, traces)]):
+    for note in filter(None, [*notes, repetition(arrays, traces), contradiction(arrays, traces)]):
         warnings.warn(in_python(note), stacklevel=2)
     return _known(Dataset(name, arrays, missing=missing_of(missing)), traces)
 

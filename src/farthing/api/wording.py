@@ -18,6 +18,7 @@ _ARGUMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, argument in (
         (r"--price (\S+)=IN,OUT", r'prices={"\1": (IN, OUT)}'),
         (r"--column '?([\w ]+)=([^\s;,')]+)'?", r'columns={"\1": "\2"}'),
+        (r"--cluster COLUMN", 'columns={"cluster": "COLUMN"}'),
         (r"--(gold|job) FILE", r"\1=FILE"),
         (r"--reference ([A-Z]+)", r"reference=\1"),
         (r"--(missing|method|per) ([a-z]+)", r'\1="\2"'),

@@ -52,6 +52,9 @@ class ImportOptions:
             "--column", metavar="NAME=COLUMN", help="Of a table: answer=response; of litellm: id."
         ),
     ] = field(default_factory=list)
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="COLUMN", help="Joins what counts as one.")
+    ] = None
     threshold: Annotated[
         float, typer.Option("--threshold", metavar="SCORE", help="Least score that is right.")
     ] = 0.5
@@ -80,7 +83,8 @@ class ImportOptions:
             prices=dict(map(read_price, self.price)),
             requests=tuple(self.requests),
             options=Options(
-                columns=dict(read_pair(pair, "--column") for pair in self.column),
+                columns=dict(read_pair(pair, "--column") for pair in self.column)
+                | ({} if self.cluster is None else {"cluster": self.cluster}),
                 threshold=self.threshold,
                 score=self.score,
                 samples=self.samples,

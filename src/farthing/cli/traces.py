@@ -117,11 +117,12 @@ def info(
     """
     from farthing.reports.traces import describe, record
     from farthing.traces.costs import doubt
+    from farthing.traces.near_copies import near_note
     from farthing.traces.store import STORES
 
     arrays, lacks = noted([file])
     found = _changes(file) if file.suffix in STORES else []
-    notes = [*lacks, *filter(None, [doubt(arrays)]), *found]
+    notes = [*lacks, *filter(None, [doubt(arrays), near_note(arrays)]), *found]
     for note in notes:
         remark(f"note: {note}")
     if as_json:

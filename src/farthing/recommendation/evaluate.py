@@ -50,6 +50,7 @@ from farthing.traces.costs import check_costs, refuse_unpriced
 from farthing.traces.eligibility import Missing, alike, asked_all
 from farthing.traces.fingerprint import question_hashes, seen_before
 from farthing.traces.grades.overlay import check_graded, graded
+from farthing.traces.near_copies import near_note
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
 from farthing.traces.parquet_file import ChunkedTraces
 from farthing.traces.splits import Parts
@@ -115,6 +116,7 @@ def evaluate(
     parts, copies = _counted(bundle, parts, traces.content)
     test = ReportingQuestions(traces.take(parts.test), arrays.take(parts.test))
     about = () if asked_of is None else (asked_of.note(),)
+    copies += tuple(filter(None, [near_note(test.recorded)]))
     notes = (*about, *doubts(bundle, traces, arrays, parts), *copies)
     return _evaluated(bundle, [test], split.seed, parts, notes)
 

@@ -51,6 +51,7 @@ from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import Missing, asked_all
 from farthing.traces.fingerprint import fingerprint, question_hashes
 from farthing.traces.grades.overlay import reference_of
+from farthing.traces.near_copies import near_note
 from farthing.traces.origin import origin_of
 from farthing.traces.splits import Parts
 
@@ -189,8 +190,9 @@ def calibrate(
     serving = replace(serving, asked_of=ready.asked_of)
     proof = prove_or_fall_back(Contender(bundle, asked, ready.train, prove, serving))
     prove = counted(asked, prove)
-    copies = note(prove.requests or len(prove.played), n_distinct(prove.played.content))
-    doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))
+    n = n_distinct(prove.played.content)
+    copies = note(prove.requests or len(prove.played), n), near_note(ready.played)
+    doubtful = (*filter(None, copies), *doubts(bundle, traces, ready.played, ready.parts))
     kept = proof.bundle
     notes = (*doubtful, *other_system(bundle, kept.origin.system))
     done = Calibrated(

@@ -24,6 +24,7 @@ from farthing.recommendation.warnings import other_models, other_system
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.copies import Content, CopyGroups, n_distinct, note
 from farthing.traces.fingerprint import seen_before
+from farthing.traces.near_copies import near_note
 from farthing.traces.system import System
 
 LAID_OUT, SHARE = 100, 4
@@ -127,7 +128,7 @@ def recalibrate(
         old=_kept(bundle, before),
         alone_nano=_alone(prove.recorded),
         notes=(
-            *filter(None, [note(len(traces), n)]),
+            *filter(None, [note(len(traces), n), near_note(traces)]),
             *other_models(trained, played.models),
             *other_system(trained, made.origin.system),
         ),

@@ -54,6 +54,7 @@ from farthing.traces.copies import check_every_request, n_distinct, note
 from farthing.traces.costs import check_costs, doubt
 from farthing.traces.eligibility import Eligibility, draw_weights, eligible
 from farthing.traces.grades.overlay import ungraded_questions
+from farthing.traces.near_copies import near_note
 from farthing.traces.pool import is_pool
 
 
@@ -137,7 +138,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
             *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
             *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),
             *filter(None, [_withheld(plan, bundle, report), _silent(plan, report.recorded)]),
-            *filter(None, [doubt(report.recorded), _copies(plan), _unlike(dataset.traces, played)]),
+            *filter(None, [doubt(report.recorded), *_alike(plan), _unlike(dataset.traces, played)]),
             *_by_chance([one.plan for one in selections], played),
             *notes,
             *played.notes(),
@@ -187,10 +188,11 @@ def best_method(
     return select(plan, None, progress or Silent()).trials[0].name
 
 
-def _copies(plan: Plan) -> str:
-    """Say so where some of the questions ask the same."""
-    content = plan.dataset.traces.content[np.concatenate(list(vars(plan.parts).values()))]
-    return note(len(content), n_distinct(content))
+def _alike(plan: Plan) -> tuple[str, str]:
+    """Say so where some of the questions ask the same, and where some are worded alike."""
+    rows = np.sort(np.concatenate(list(vars(plan.parts).values())))
+    asked = plan.dataset.traces.take(rows)
+    return note(len(asked), n_distinct(asked.content)), near_note(asked)
 
 
 def _guess(plan: Plan) -> str:

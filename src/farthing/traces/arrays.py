@@ -102,8 +102,8 @@ class TraceArrays:
     missing_because: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
     """[n] index into `WHY_MISSING`; -1 where nobody says why calls are missing."""
     content: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    """[n] mark of what was asked: text, system prompt, history, options and accepted answers.
-    Questions of one mark are copies; 0 where no text was recorded, which is never a copy."""
+    """[n] mark of what was asked (text, system prompt, history, options), or of its cluster.
+    Questions of one mark are copies; 0 where neither was recorded, which is never a copy."""
     requests: IntArray = field(default_factory=lambda: np.ones(0, dtype=np.int64))
     """[n] how many requests each question stands for. Of more than one the first reply of each
     model was kept, and what the others said is unknown."""

@@ -32,7 +32,7 @@ from farthing.traces.arrays import (
     TraceArrays,
 )
 from farthing.traces.base import GRADES, Call, Trace
-from farthing.traces.copies import content_of
+from farthing.traces.copies import contents_of
 from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
@@ -166,7 +166,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         made=made,
         asked_probability=asked_probability,
         missing_because=np.array([why_code[trace.missing_because] for trace in traces], np.int8),
-        content=np.array([content_of(trace) for trace in traces], dtype=np.uint64),
+        content=contents_of(traces),
         requests=np.array([trace.requests for trace in traces], dtype=np.int64),
         context=np.array([context_code.get(one, NO_CONTEXT) for one in contexts], np.int32),
         contexts=tuple(context_code),

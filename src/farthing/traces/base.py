@@ -127,3 +127,5 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requests: Annotated[int, Meta(ge=1)] = 1
     """How many requests this question stands for; of more than one an import kept the first reply
     of each model alone."""
+    cluster: Name | None = None
+    """What joins it to others, such as a conversation: questions of one cluster count as one."""

@@ -7,6 +7,7 @@ log that was read twice makes traffic look repetitive that is not, and should be
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,14 @@ from numpy.typing import NDArray
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.base import Trace
+from farthing.traces.canonical import canonical
+from farthing.traces.grades.codes import normaliser
 
 Content = NDArray[np.uint64]
-"""[n] the mark of what each question asks (`content_of`)."""
+"""[n] the mark of what each question asks (`contents_of`)."""
 NO_TEXT = 0
+_OF_TEXTS = 1 << 63  # a bit that marks of texts have, and those of clusters have not
+_asked = attrgetter("question", "system_prompt", "history", "options")
 _ANY = 0
 """The seed of what is drawn among copies, which is always the same."""
 
@@ -26,25 +31,38 @@ _ANY = 0
 def content_of(trace: Trace) -> int:
     r"""Return the mark, in 64 bits, of everything that was asked; 0 where no text was recorded.
 
-    Copies share their text with its line breaks, the system prompt, what was said before, the
-    options and the accepted answers. Two puzzles that differ in white space are no copies.
+    Copies have the same text, system prompt, history and options, however these are typed
+    (`canonical`). Accepted answers do not count.
 
     >>> from farthing.traces.base import Call
     >>> def mark(text: str, **more: str) -> int:
     ...     return content_of(Trace(id="q", question=text, calls=[Call(round=1, role="m")], **more))
-    >>> mark("a b") == mark("a b"), mark("a b") == mark("a\nb"), mark("")
+    >>> mark("A b.") == mark("a\nb "), mark("a b") == mark("a, b"), mark(" ")
     (True, False, 0)
     >>> mark("Which?", options="A B") == mark("Which?", options="A C")
     False
     """
-    if not trace.question.strip():
-        return NO_TEXT
-    parts = (trace.question, trace.system_prompt, trace.history, trace.options, *trace.gold)
-    digest = blake2b(digest_size=8)
-    for part in parts:
-        encoded = b"" if part is None else part.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return int.from_bytes(digest.digest(), "little") or 1
+    return _mark(*(canonical(part or "") for part in _asked(trace)))
+
+
+def contents_of(traces: Iterable[Trace]) -> Content:
+    """Return the marks of questions, [n], of which those of one cluster have one.
+
+    A cluster joins questions and parts none: where two share a question, all of both are joined.
+    """
+    each = [(content_of(one), _mark(one.cluster) % _OF_TEXTS) for one in traces]
+    joined: dict[int, int] = {}
+
+    def root(mark: int) -> int:
+        while mark in joined:
+            mark = joined[mark]
+        return mark
+
+    for text, cluster in each:
+        low, high = sorted((root(text or cluster), root(cluster or text)))
+        if low != high:  # a cluster's mark is below a text's, and stays
+            joined[high] = low
+    return np.array([root(cluster or text) for text, cluster in each], dtype=np.uint64)
 
 
 def asked_first(content: Content) -> IntArray:
@@ -187,7 +205,7 @@ FEW = 20
 
 @dataclass
 class DuplicateCounter:
-    """Counts questions that ask the same as another one, as traces pass by; empty texts do not.
+    """Counts questions of the same text, to the letter, as traces pass by; empty ones do not count.
 
     >>> from farthing.traces.base import Call
     >>> def trace(name: str, said: str) -> Trace:
@@ -213,22 +231,22 @@ class DuplicateCounter:
     """The same of a question that was asked again."""
     _noted: set[bytes] = field(default_factory=set)
     _by_calls: dict[bytes, str] = field(default_factory=dict)
-    _by_content: dict[int, str] = field(default_factory=dict)
+    _by_text: dict[bytes, str] = field(default_factory=dict)
 
     @classmethod
     def beside(cls, stored: Iterable[Trace]) -> Self:
         """Return a counter of traces that are to stand beside others."""
         repeats = cls()
         for trace in stored:
-            if content := content_of(trace):
-                repeats._noted.add(repeats._note(trace, content))
+            if trace.question.strip():
+                repeats._noted.add(repeats._note(trace))
         return repeats
 
     def count(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """Yield traces that are to be added, and count those that repeat another one."""
         for trace in traces:
-            if content := content_of(trace):
-                self._count(trace, content)
+            if trace.question.strip():
+                self._count(trace)
             yield trace
 
     def refuse(self, source: str, store: str) -> None:
@@ -261,16 +279,17 @@ class DuplicateCounter:
                 f"answers ('{before}' and '{now}'); calls come together where ids are the same"
             )
 
-    def _note(self, trace: Trace, content: int) -> bytes:
-        calls = _digest(content.to_bytes(8, "little"), _told(trace))
+    def _note(self, trace: Trace) -> bytes:
+        text = _digest(*_asked(trace))
+        calls = _digest(text, _told(trace))
         self._by_calls.setdefault(calls, trace.id)
-        self._by_content.setdefault(content, trace.id)
+        self._by_text.setdefault(text, trace.id)
         return calls
 
-    def _count(self, trace: Trace, content: int) -> None:
+    def _count(self, trace: Trace) -> None:
         self.texts += 1
-        known, before = len(self._by_calls), self._by_content.get(content)
-        calls = self._note(trace, content)
+        known, before = len(self._by_calls), self._by_text.get(_digest(*_asked(trace)))
+        calls = self._note(trace)
         if len(self._by_calls) == known:
             self.copies += 1
             self.stored += calls in self._noted
@@ -295,14 +314,33 @@ def repetition(traces: TraceArrays, records: Sequence[Trace] | None = None) -> s
     copies, pair = 0, None
     first = asked_first(traces.content)
     for row in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
-        said = [one[row].tobytes() for one in held] if records is None else [_told(records[row])]
+        said = [traces.content[row].tobytes(), *(one[row].tobytes() for one in held)]
+        if records is not None:
+            said = [*_asked(records[row]), _told(records[row])]
         name = str(traces.ids[row])
-        before = seen.setdefault(_digest(traces.content[row].tobytes(), *said), name)
+        before = seen.setdefault(_digest(*said), name)
         if before != name:
             copies, pair = copies + 1, pair or (before, name)
     if pair is None:
         return None
     return twice(copies, pair, "answers" if records is not None else "pattern of answers")
+
+
+def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:
+    """Say how many questions have other accepted answers than a copy of theirs; empty: none has."""
+    first: dict[int, tuple[str, set[str]]] = {}
+    others: list[str] = []
+    for mark, record in zip(traces.content.tolist(), records, strict=True):
+        gold = set(map(normaliser(record.task), record.gold))
+        if gold and mark >= _OF_TEXTS:  # those of a cluster may ask anything
+            name, accepted = first.setdefault(mark, (record.id, gold))
+            others += [f"'{name}' and '{record.id}'"] if gold.isdisjoint(accepted) else []
+    return (
+        f"{len(others):,} times one question has other accepted answers under another id (first "
+        f"{others[0]}); a proof counts one of them, by its own: mend those that are wrong"
+        if others
+        else ""
+    )
 
 
 def twice(copies: int, pair: tuple[str, str], same: str = "answers") -> str:
@@ -324,8 +362,14 @@ def _told(trace: Trace) -> bytes:
     return repr(sorted(calls)).encode()
 
 
-def _digest(*parts: bytes) -> bytes:
+def _mark(part: str | None, *others: str) -> int:
+    digest = _digest(part, *others)[:8]
+    return int.from_bytes(digest, "little") | _OF_TEXTS if part else NO_TEXT
+
+
+def _digest(*parts: str | bytes | None) -> bytes:
     digest = blake2b(digest_size=16)
     for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
+        raw = part if isinstance(part, bytes) else (part or "").encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "little") + raw)
     return digest.digest()

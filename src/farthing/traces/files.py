@@ -14,7 +14,7 @@ from farthing.traces import jsonl, parquet
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
-from farthing.traces.copies import repetition
+from farthing.traces.copies import contradiction, repetition
 from farthing.traces.importers.missing_fields import ALONE
 from farthing.traces.importers.read import Supplied, check, foreign, read_foreign
 from farthing.traces.importers.row import shown
@@ -96,7 +96,8 @@ def read_all_with_records(
         return arrays, None, list(filter(None, [repetition(arrays)]))
     records, notes = read_all_records(paths, supplied)
     arrays = assemble(records)
-    return arrays, records, [*notes, *filter(None, [repetition(arrays, records)])]
+    notes += filter(None, [repetition(arrays, records), contradiction(arrays, records)])
+    return arrays, records, notes
 
 
 def read_all_records(
@@ -132,7 +133,7 @@ def read_any_records(path: Path, supplied: Supplied | None = None) -> tuple[list
     return imported.traces, imported.notes
 
 
-ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options")
+ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options", "cluster")
 """What a file may leave unsaid of a question, and two must not say otherwise."""
 
 

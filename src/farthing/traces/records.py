@@ -16,6 +16,7 @@ from farthing.traces.jsonl import decode_all
 OF_QUESTION = (
     "task", "question", "gold", "group", "split", "independent", "truncated",
     "system_prompt", "history", "options", "parameters", "missing_because", "requests",
+    "cluster",
 )  # fmt: skip
 """What rows say of their question rather than of their call; one of its rows at least says it."""
 OWN = frozenset({"id", *OF_QUESTION, *Call.__struct_fields__}) - {"extra"}

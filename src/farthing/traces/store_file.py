@@ -208,7 +208,9 @@ _COPIED = (
     "asked_probability", "f1", "score", "ended",
 )  # fmt: skip
 """Fields of a call that have a column of the same name."""
-_CONTEXT = ("system_prompt", "history", "options", "parameters", "missing_because", "requests")
+_CONTEXT = (
+    "system_prompt", "history", "options", "parameters", "missing_because", "requests", "cluster",
+)  # fmt: skip
 """Fields of a trace that have a column of the same name."""
 _TRACE = ("id", "task", "stratum", "split", "question", "gold", "independent", "truncated")
 _NOT_COPIED = ("error_type", "error_message", "extra")

@@ -47,6 +47,8 @@ class ImportedCall:
     """Stratum: a subject, a data set."""
     split: str | None = None
     """`train`, `calibrate` or `test`."""
+    cluster: str | None = None
+    """What joins it to questions that are no independent draws beside it."""
     gold: tuple[str, ...] = ()
     """Accepted answers."""
     text: str | None = None

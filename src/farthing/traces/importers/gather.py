@@ -124,6 +124,7 @@ def trace_of(name: str, question: QuestionCalls, task: str) -> Trace:
         "task": task,
         "group": next((call.group for call in calls if call.group), None),
         "split": next((call.split for call in calls if call.split), None),
+        "cluster": next((call.cluster for call in calls if call.cluster), None),
         "missing_because": next((c.missing_because for c in calls if c.missing_because), None),
         "independent": True,
         "system_prompt": _kept([call.system for call in calls]),
@@ -176,7 +177,8 @@ def reader(task: str) -> Callable[[str], str | None]:
 
 def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
     _refuse_unusable(call)
-    name = call.id or short_hash(call.key or call.question)
+    asked = filter(None, (call.cluster, call.key or call.question))
+    name = call.id or short_hash("\n\n".join(asked))
     question = gathered.questions.setdefault(name, QuestionCalls(call))
     _refuse_contradiction(question.first, call, name)
     place = call.role, len(question.calls) + 1 if samples else 1
@@ -247,6 +249,7 @@ def _refuse_contradiction(first: ImportedCall, call: ImportedCall, name: str) ->
         ("accepted answer", first.gold or None, call.gold or None),
         ("group", first.group or None, call.group or None),
         ("split", first.split or None, call.split or None),
+        ("cluster", first.cluster, call.cluster),
         ("missing_because", first.missing_because, call.missing_because),
     ):
         if None not in (before, now) and before != now:

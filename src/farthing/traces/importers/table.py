@@ -55,6 +55,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "missing_because": ("missing_because",),
     "group": ("group", "subject", "dataset", "category", "eval_name"),
     "split": ("split",),
+    "cluster": (),
     "system_prompt": ("system_prompt", "system_message"),
     "parameters": ("parameters", "model_parameters"),
     "temperature": ("temperature",),
@@ -212,7 +213,7 @@ TABLE = CallTable()
 _READ: Mapping[str, Callable[[FileRow, str], Any]] = {
     "answer": FileRow.text, "text": FileRow.text, "group": FileRow.text, "split": FileRow.text,
     "input_tokens": FileRow.count, "output_tokens": FileRow.count, "uncertainty": FileRow.number,
-    "missing_because": FileRow.text, "reasoning_tokens": FileRow.count,
+    "missing_because": FileRow.text, "reasoning_tokens": FileRow.count, "cluster": FileRow.text,
 }  # fmt: skip
 """The fields of a call that are read as they are."""
 
