@@ -17,7 +17,7 @@ from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
 from farthing.process.value import PolicyValue
-from farthing.promises import kinds
+from farthing.promises import kinds, wording
 from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
 from farthing.recommendation.base import Candidate
@@ -27,6 +27,7 @@ from farthing.recommendation.certify import (
     Contender,
     Serving,
     prove_or_fall_back,
+    remembering,
     saveable,
     system_behind,
 )
@@ -49,7 +50,8 @@ from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import n_distinct, note, one_of_each
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import Missing, asked_all
-from farthing.traces.fingerprint import fingerprint, question_hashes
+from farthing.traces.fingerprint import fingerprint, marks_of
+from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import reference_of
 from farthing.traces.origin import origin_of
 from farthing.traces.splits import Parts
@@ -107,6 +109,7 @@ def train(
     """
     dataset = dataset.in_common(proving=False)
     check_costs(dataset.traces)
+    check_gold(dataset.traces)
     candidate, learner = single_candidate(dataset, name)
     arrays = dataset.arranged(candidate.method.space)
     parts = split_bundle_questions(arrays, split)
@@ -154,7 +157,7 @@ def bundle_of(
         certificate=_no_promise(kappa, origin.fingerprint),
         features=None,
         farthing_version=__version__,
-        questions={"train": question_hashes(questions)},
+        questions={"train": marks_of(questions)},
     )
 
 
@@ -184,6 +187,7 @@ def calibrate(
         late: the grades beside the traces, which these traces have already; None: there are none.
     """
     check_costs(traces)
+    check_gold(traces, needed=asked.needs_gold)
     ready = ready_for(folder, asked, traces, split, late, serving.missing)
     bundle, prove = ready.bundle, ready.prove
     serving = replace(serving, asked_of=ready.asked_of)
@@ -191,10 +195,11 @@ def calibrate(
     prove = counted(asked, prove)
     copies = note(prove.requests or len(prove.played), n_distinct(prove.played.content))
     doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))
-    kept = proof.bundle
-    notes = (*doubtful, *other_system(bundle, kept.origin.system))
+    kept = remembering(proof.bundle, bundles.load(folder), ready.prove.played)
+    again = (wording.look(kept.looks),) if kept.looks > 1 else ()
+    notes = (*doubtful, *other_system(bundle, kept.origin.system), *again)
     done = Calibrated(
-        proof.certificate,
+        kept.certificate or proof.certificate,
         sizes_of(ready.parts),
         notes,
         value=None if proof.left else kept.value,
