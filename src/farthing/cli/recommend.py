@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 FIRST_LOOK = (
-    "note: the proof assumes that these questions proved nothing before, which nobody counts; of k "
-    "proofs the best errs up to k times as often. A store counts them (`farthing traces import`)"
+    "note: the proof assumes that these questions proved nothing before, which only a store "
+    "counts: the best of k proofs errs up to k times as often"
 )
 
 

@@ -289,7 +289,7 @@ def remembering(made: Bundle, before: Bundle, part: TraceArrays) -> Bundle:
     known = before.questions.get("calibrate", NO_MARKS) | before.questions.get("before", NO_MARKS)
     if earlier := known - marks["calibrate"]:
         marks["before"] = earlier
-    made = structs.replace(made, questions=marks)
+    made = structs.replace(made, questions=marks, looks=1)
     by_text = new is None or not new.per_request
     if not old or not new or not seen_before(part, {"": known}, by_text=by_text)[""].any():
         return made

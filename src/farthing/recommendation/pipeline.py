@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 from msgspec import structs
 
 from farthing import __version__
@@ -45,11 +46,11 @@ from farthing.recommendation.splits import (
     sizes_of,
     split_bundle_questions,
 )
-from farthing.recommendation.warnings import doubts, other_system
+from farthing.recommendation.warnings import by_what_was_recorded, doubts, other_system
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import n_distinct, note, one_of_each
 from farthing.traces.costs import check_costs
-from farthing.traces.eligibility import Missing, asked_all
+from farthing.traces.eligibility import Missing, asked_all, only
 from farthing.traces.fingerprint import fingerprint, marks_of
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import reference_of
@@ -196,7 +197,10 @@ def calibrate(
     copies = note(prove.requests or len(prove.played), n_distinct(prove.played.content))
     doubtful = (*filter(None, [copies]), *doubts(bundle, traces, ready.played, ready.parts))
     kept = remembering(proof.bundle, bundles.load(folder), ready.prove.played)
-    again = (wording.look(kept.looks),) if kept.looks > 1 else ()
+    again = [wording.look(kept.looks)] if kept.looks > 1 else []
+    if serving.missing == "chance" and late is None:
+        some = only(traces, models_of(bundle, asked, traces))
+        again += by_what_was_recorded(some, np.flatnonzero(some.complete))
     notes = (*doubtful, *other_system(bundle, kept.origin.system), *again)
     done = Calibrated(
         kept.certificate or proof.certificate,

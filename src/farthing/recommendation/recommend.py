@@ -48,7 +48,7 @@ from farthing.recommendation.selection import Trial
 from farthing.recommendation.splits import FourWaySplit, complete_questions
 from farthing.recommendation.tradeoff import tradeoffs
 from farthing.recommendation.trial import select
-from farthing.recommendation.warnings import power_of_look, unlike
+from farthing.recommendation.warnings import by_what_was_recorded, unlike
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.copies import check_every_request, n_distinct, note
 from farthing.traces.costs import check_costs, doubt
@@ -139,7 +139,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
             *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
             *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),
             *filter(None, [_withheld(plan, bundle, report), _silent(plan, report.recorded)]),
-            *filter(None, [doubt(report.recorded), _copies(plan), _unlike(dataset, played)]),
+            *filter(None, [doubt(report.recorded), _copies(plan), *_unlike(dataset, played)]),
             *_by_chance([one.plan for one in selections], played),
             *notes,
             *played.notes(),
@@ -286,14 +286,15 @@ def _late(found: BundleEvaluation, deadline_s: float | None) -> str:
     )
 
 
-def _unlike(dataset: Dataset, played: Eligibility) -> str | None:
+def _unlike(dataset: Dataset, played: Eligibility) -> list[str]:
     """Say so where calls are not missing by chance, by what was recorded, or nobody could tell."""
     recorded, rows = dataset.traces, played.sets[-1].rows
+    if dataset.missing == "chance":
+        return by_what_was_recorded(recorded, rows)
     weighed = draw_weights(recorded) is not None  # then chance drew by what is known of questions
     if weighed or played.missing not in {"chance", "unknown"}:
-        return None
-    found = unlike(recorded, rows)
-    return power_of_look(recorded, rows) if found is None and dataset.missing == "chance" else found
+        return []
+    return [*filter(None, [unlike(recorded, rows)])]
 
 
 def _name(plan: Plan, trial: Trial, proof: Proved) -> str:

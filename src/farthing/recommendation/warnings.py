@@ -6,6 +6,7 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.eligibility import draw_weights
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import Parts
 from farthing.traces.system import System, changes
@@ -70,6 +71,13 @@ def unlike(recorded: TraceArrays, rows: IntArray) -> str | None:
     return None
 
 
+def by_what_was_recorded(recorded: TraceArrays, rows: IntArray) -> list[str]:
+    """Say what speaks against somebody's word that chance left calls out, or that little could."""
+    if len(rows) == len(recorded) or draw_weights(recorded) is not None:
+        return []
+    return [*filter(None, [unlike(recorded, rows) or _power(recorded, rows)])]
+
+
 def _apart(one: FloatArray, other: FloatArray, level: float) -> bool:
     """Return whether chance seldom parts two means as far: by an exact test at any number.
 
@@ -91,13 +99,8 @@ def _p_value(one: BoolArray, other: BoolArray) -> float:
     return float(fisher_exact(table).pvalue)
 
 
-def power_of_look(recorded: TraceArrays, rows: IntArray) -> str | None:
-    """Say so where `unlike` would seldom notice a model that is right less often on the others.
-
-    Args:
-        recorded: a pool of which somebody says that chance left calls out.
-        rows: the questions that every model in question was asked.
-    """
+def _power(recorded: TraceArrays, rows: IntArray) -> str | None:
+    """Say so where `unlike` would seldom notice a model that is right less often on the others."""
     among = np.isin(np.arange(len(recorded)), rows)
     graded = recorded.made[:, 0] & ~recorded.ungraded[:, 0]
     others = graded[~among].sum(axis=0)
