@@ -134,11 +134,11 @@ def test_hard_questions_pass(right: tuple[float, float]) -> None:
 
 def test_letters_that_are_shifted_are_below_chance(tmp_path: Path, refused: Refused) -> None:
     """Gold counts from 1 and answers from 0: a model that is right 9 times of 10 is right never."""
-    shifted = [LETTERS.__getitem__, lambda k: LETTERS[(k + 1) % 4]]
-    path = own(tmp_path / "a.jsonl", log(shifted[1], shifted[0]), "multiple_choice")
+    letter, next_one = LETTERS.__getitem__, lambda k: LETTERS[(k + 1) % 4]
+    path = own(tmp_path / "a.jsonl", log(next_one, letter), "multiple_choice")
     told = refused("recommend", path)
     assert "every model is right less often than one that guesses, which is 25% of times" in told
-    weak = own(tmp_path / "b.jsonl", log(*shifted[:1], shifted[0], (0.2, 0.22)), "multiple_choice")
+    weak = own(tmp_path / "b.jsonl", log(letter, letter, (0.2, 0.22)), "multiple_choice")
     assert ft.fit("pool-gain", ft.read_traces(weak), 0.2).method == "pool-gain"
 
 
