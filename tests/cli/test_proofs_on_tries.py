@@ -14,7 +14,7 @@ import pytest
 
 import farthing as ft
 from farthing.api.recommendation import Recommendation
-from farthing.errors import InputError
+from farthing.errors import InputError, StoreError
 from farthing.promises.kinds.parity import ParityPromise
 from farthing.promises.levels import exact_level
 from farthing.runtime.tried import Tried, judged_whole, look, remember
@@ -186,3 +186,74 @@ def test_two_proofs_at_once_are_not_both_the_first(store: Path) -> None:
         opened.connection.execute("COMMIT")
         other.join()
     assert numbers == [1, 2]
+
+
+@pytest.fixture
+def plain(tmp_path: Path, store: Path) -> Path:
+    """Write the same questions to a store that no try made."""
+    path = tmp_path / "log.db"
+    with Store.open(path) as opened:
+        opened.add(read_traces(tmp_path / "a.jsonl"), "a.jsonl")
+    store.unlink()
+    return path
+
+
+LOOK = "It is look {} on these questions: each errs at its own risk, the best of them at the sum"
+
+
+@pytest.mark.slow
+def test_a_store_counts_what_is_recommended_of_it(
+    plain: Path, tmp_path: Path, farthing: Farthing
+) -> None:
+    """The first proof spends all of delta, as of a file; proof k after it 0.6 / k^2."""
+
+    def asked(path: Path, *more: str) -> tuple[Fraction, list[str], str]:
+        done = farthing("recommend", path, "--promise", "agreement", *more, "--json")
+        found = json.loads(done.out)
+        certificate = found["certificate"]
+        spent = Fraction(str(certificate["promise"]["delta"]))
+        said = [one for one in certificate["conditional_on"] if one.startswith("It is look")]
+        return spent, said, " ".join(found["notes"]) + done.err
+
+    first, wide = ("--epsilon", "0.1"), ("--epsilon", "0.2")
+    spent, said, notes = asked(tmp_path / "a.jsonl", *first)
+    assert (spent, said) == (TENTH, [])
+    assert "which only a store counts: the best of k proofs errs up to k times as often" in notes
+    spent, said, notes = asked(plain, *first)
+    assert (spent, said) == (TENTH, [])
+    assert "proof" not in notes
+    for number, more in ((2, wide), (2, wide), (3, (*first, "--seed", "1"))):
+        spent, said, notes = asked(plain, *more)
+        assert spent == Fraction(6, 10) / number**2 * TENTH
+        assert [one.startswith(LOOK.format(number)) for one in said] == [True]
+        assert f"this is proof {number} on questions of log.db; all proofs on them have at" in notes
+    assert asked(plain, *first)[:2] == (TENTH, []), "the same again is no new one"
+    assert 1 + float(sum(Fraction(6, 10) / k**2 for k in range(2, 5_000))) < 1.39
+    found = ft.recommend(ft.read_traces(plain), ft.Agreement("large", 0.15))
+    assert delta(found) == Fraction(6, 10) / 16 * TENTH
+
+
+@pytest.mark.slow
+def test_the_log_read_again_under_other_ids_is_counted(plain: Path, tmp_path: Path) -> None:
+    """Its texts are known; ids that are shared by chance are no other questions."""
+    with Store.open(plain) as opened:
+        opened.connection.execute("UPDATE traces SET question = 'What is it, ' || id || '?'")
+    first, again = ft.Agreement("large", 0.1), ft.Agreement("large", 0.2)
+    assert delta(ft.recommend(ft.read_traces(plain), first)) == TENTH
+    with Store.open(plain) as opened:
+        opened.connection.execute("UPDATE traces SET id = 'again-' || id")
+    assert delta(ft.recommend(ft.read_traces(plain), again)) == Fraction(6, 10) / 4 * TENTH
+
+
+@pytest.mark.slow
+def test_a_store_that_cannot_be_written_says_that_nothing_is_counted(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise StoreError("log.db: attempt to write a readonly database")
+
+    monkeypatch.setattr("farthing.runtime.tried.look", refused)
+    for level in (0.1, 0.2):
+        found = ft.recommend(ft.read_traces(plain), ft.Agreement("large", level))
+        assert delta(found) == TENTH
+        assert "this proof is not counted, as a store cannot be written" in str(found.found.notes)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_up_pool import pool, questions, write
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest, fisher_exact
 from typer.testing import CliRunner
 
 import farthing as ft
@@ -18,6 +18,7 @@ from farthing.promises.agreeing import Agreeing, agreement_p_values
 from farthing.promises.base import Promise
 from farthing.promises.kinds.parity import ParityPromise
 from farthing.promises.paired import Paired, parity_p_values
+from farthing.recommendation.warnings import by_what_was_recorded, unlike
 from farthing.traces.arrays import NO_ANSWER, WHY_MISSING, BoolArray, TraceArrays
 from farthing.traces.eligibility import alike, only
 
@@ -206,6 +207,63 @@ def test_holes_that_follow_difficulty_are_named() -> None:
     made = asked(900, (1.0, 1.0, 0.5))[:, [0, 2]]
     found = ft.recommend(questions(holes(traces, made)), ft.Parity("large", 0.05)).found
     assert "calls are not missing by chance" not in " ".join(found.notes)
+
+
+def lacking(n: int, few: int, *, wrong: bool, seed: int = 0) -> TraceArrays:
+    """Return a pool where the small model was not asked `few` questions, maybe where large errs."""
+    traces = only(pool(n, seed), ("small", "large"))
+    rows = np.random.default_rng(seed).permutation(n)
+    if wrong:
+        rows = np.concatenate([rows[~traces.correct[rows, 0, 1]], rows[traces.correct[rows, 0, 1]]])
+    made = np.ones((n, 2), dtype=bool)
+    made[rows[:few], 0] = False
+    return holes(traces, made)
+
+
+@pytest.mark.parametrize("few", [4, 8, 20, 29, 31])
+def test_chance_that_the_data_contradict_is_named_at_every_size(few: int) -> None:
+    traces = lacking(1_500, few, wrong=True)
+    (said,) = by_what_was_recorded(traces, np.flatnonzero(traces.complete))
+    assert said.startswith("large is right ")
+    assert "on the others: calls are not missing by chance" in said
+
+
+def test_calls_that_chance_left_out_are_seldom_named() -> None:
+    """Four tests of shares at 1 % together."""
+    logs = [lacking(80, 4 + seed % 30, wrong=False, seed=seed) for seed in range(100)]
+    named = sum(unlike(log, np.flatnonzero(log.complete)) is not None for log in logs)
+    assert binomtest(named, 100, 0.01, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("few", [3, 12, 40])
+def test_how_little_few_questions_could_say_is_said(few: int) -> None:
+    """Against the power of the exact test by enumeration."""
+    traces = lacking(160, few, wrong=False)
+    complete = traces.complete
+    (said,) = by_what_was_recorded(traces, np.flatnonzero(complete))
+    assert said.startswith(f"{few} questions that lack calls have a graded answer of large")
+    here, share = 160 - few, float(traces.correct[complete, 0, 1].mean())
+    power: float = sum(
+        float(binom.pmf(a, here, share) * binom.pmf(b, few, share - 0.2))
+        for a in range(here - 20, here + 1)
+        for b in range(few + 1)
+        if fisher_exact(np.array([[a, here - a], [b, few - b]])).pvalue < 0.005 / 2
+    )
+    noticed = int(said.split(" of 100 cases")[0].rpartition(" ")[2])
+    assert binomtest(noticed, 100, power).pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_recommend_and_calibrate_say_what_speaks_against_chance(tmp_path: Path) -> None:
+    wrong, fair = (missing(lacking(600, 12, wrong=w), "chance") for w in (True, False))
+    for log, says in ((wrong, "calls are not missing by chance"), (fair, "of 100 cases")):
+        assert says in " ".join(ft.recommend(log, ft.Parity("large", 0.05)).found.notes)
+        path = write(tmp_path / "a.parquet", log.arrays)
+        run = CliRunner().invoke
+        trained = ["train", str(path), "--policy", "pool-gain", "--out", str(tmp_path / "b")]
+        assert run(app, trained).exit_code == 0
+        proved = ["calibrate", str(path), "--bundle", str(tmp_path / "b"), "--missing", "chance"]
+        assert says in run(app, proved).stderr
 
 
 def test_at_worst_a_needed_call_that_is_unknown_is_a_loss() -> None:

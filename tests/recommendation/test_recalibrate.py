@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+import farthing as ft
+from farthing.api.questions import Traces
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
@@ -25,7 +27,7 @@ from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.recalibrate import FEWEST, asked_again, divided, recalibrate
 from farthing.recommendation.splits import Split
-from farthing.traces.arrays import TraceArrays
+from farthing.traces.arrays import TraceArrays, joined
 
 ROUNDS = preset("hotpotqa-llama2-7b").config
 ALPHA = Fraction(1, 5)
@@ -165,3 +167,148 @@ def test_what_cannot_be_proved_anew_is_refused(agreed: Bundle) -> None:
         recalibrate("b", structs.replace(agreed, certificate=None), pool(100, 2))
     with pytest.raises(InputError, match=r"unknown role 'large'\. Known: base, guide"):
         recalibrate("b", agreed, rounds(50, 0))
+
+
+def asking(traces: TraceArrays, first: int = 1) -> TraceArrays:
+    """Return questions with a text each, all of them others."""
+    content = np.arange(first, first + len(traces), dtype=np.uint64)
+    return replace(traces, content=content)
+
+
+def renamed(traces: TraceArrays) -> TraceArrays:
+    """Return the same log, read again under other ids."""
+    return replace(traces, ids=np.array([f"again-{name}" for name in traces.ids]))
+
+
+LEVEL, SPLIT = Agreement("large", "0.4", "0.2"), Split(0, {"train": 300, "calibrate": 500})
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, dict[str, TraceArrays]]:
+    """Return a bundle that one candidate proved, and its questions by what they did."""
+    folder, traces = tmp_path_factory.mktemp("asked") / "b", asking(pool(900, 0))
+    train(Dataset("", traces), "agreement-cascade", ALPHA, folder, split=SPLIT)
+    calibrate(folder, traces, LEVEL, split=SPLIT)
+    bundle = bundles.load(folder)
+    known = {
+        part: np.isin(traces.content, np.array([*bundle.questions[part]], dtype=np.uint64))
+        for part in ("train", "calibrate")
+    }
+    parts = {part: traces.take(rows) for part, rows in known.items()}
+    assert {part: len(rows) for part, rows in parts.items()} == {"train": 300, "calibrate": 500}
+    return bundle, {**parts, "all": traces}
+
+
+@pytest.mark.parametrize("again", [lambda traces: traces, renamed])
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("train", "300 of the 300 questions trained the policy, so nothing could be promised anew"),
+        ("calibrate", "500 of the 500 questions set its threshold, so nothing could be promised"),
+        ("all", "300 of the 900 questions trained the policy and 500 set its threshold, so"),
+    ],
+)
+def test_what_trained_or_proved_proves_nothing_anew_under_whatever_ids(
+    asked: tuple[Bundle, dict[str, TraceArrays]],
+    part: str,
+    says: str,
+    again: Callable[[TraceArrays], TraceArrays],
+) -> None:
+    bundle, parts = asked
+    with pytest.raises(InputError, match=says):
+        recalibrate("b", bundle, again(parts[part]))
+    other = replace(parts[part], correct=~parts[part].correct, cost_nano=parts[part].cost_nano + 1)
+    with pytest.raises(InputError, match=says):
+        recalibrate("b", bundle, again(other))
+
+
+def test_marks_of_an_earlier_version_go_on_being_checked(
+    asked: tuple[Bundle, dict[str, TraceArrays]],
+) -> None:
+    """They know a record by its id, answers and costs, and nothing of texts."""
+    bundle, parts = asked
+    texts = frozenset(range(1, 901))
+    old = structs.replace(bundle, questions={k: m - texts for k, m in bundle.questions.items()})
+    assert {len(marks) for marks in old.questions.values()} == {300, 500}
+    with pytest.raises(InputError, match="500 of the 500 questions set its threshold"):
+        recalibrate("b", old, parts["calibrate"])
+    assert recalibrate("b", old, renamed(parts["calibrate"])).proving > 0
+
+
+def test_a_few_that_were_met_are_left_out_and_the_certificate_says_so(
+    asked: tuple[Bundle, dict[str, TraceArrays]], tmp_path: Path
+) -> None:
+    bundle, parts = asked
+    later = asking(pool(500, 2), 2_000)
+    mixed = joined([later, renamed(parts["calibrate"]).take(np.arange(40))])
+    found, alone = recalibrate("b", bundle, mixed), recalibrate("b", bundle, later)
+    said = "40 of the 540 questions set its threshold: these are left out"
+    assert [said in note for note in found.notes] == [True]
+    assert f"{said}, and nothing is promised of such." in found.certificate.conditional_on
+    assert (found.proving, found.new) == (alone.proving, alone.new)
+    assert found.bundle.questions == alone.bundle.questions
+    with pytest.raises(TooFewTracesError, match="5 distinct questions are too few"):
+        recalibrate("b", bundle, mixed.take(np.arange(495, 505)))
+    bundles.write(tmp_path / "anew", found.bundle)
+    anew = bundles.load(tmp_path / "anew")
+    assert anew.questions == found.bundle.questions
+    with pytest.raises(InputError, match="500 of the 500 questions proved an earlier promise"):
+        recalibrate("anew", anew, renamed(parts["calibrate"]))
+
+
+def test_each_request_counts_by_its_record_alone(tmp_path: Path) -> None:
+    """Requests of one text come again, and a share of requests is of all of them."""
+    traces = asking(pool(900, 0))
+    train(Dataset("", traces), "agreement-cascade", ALPHA, tmp_path / "b", split=SPLIT)
+    calibrate(tmp_path / "b", traces, replace(LEVEL, per="request"), split=SPLIT)
+    bundle = bundles.load(tmp_path / "b")
+    proved = traces.take(known_by(tmp_path / "b", "calibrate", traces))
+    assert recalibrate("b", bundle, renamed(proved)).proving > 0
+    with pytest.raises(InputError, match="500 of the 500 questions set its threshold"):
+        recalibrate("b", bundle, proved)
+
+
+def test_a_second_certificate_of_the_same_questions_is_a_second_look(tmp_path: Path) -> None:
+    folder, traces = tmp_path / "b", asking(pool(900, 0))
+    train(Dataset("", traces), "agreement-cascade", ALPHA, folder, split=SPLIT)
+
+    def looks(some: TraceArrays, level: str) -> list[str]:
+        done = calibrate(folder, some, Agreement("large", level, "0.2"), split=SPLIT)
+        said = [one for one in done.certificate.conditional_on if one.startswith("It is look")]
+        assert [note for note in done.notes if note.startswith("It is look")] == said
+        assert bundles.load(folder).certificate == done.certificate
+        return said
+
+    assert looks(traces, "0.4") == []
+    before = (folder / "bundle.json").read_bytes()
+    assert looks(traces, "0.4") == [], "the same again is no new one"
+    assert (folder / "bundle.json").read_bytes() == before
+    second = "It is look 2 on these questions: each errs at its own risk, the best of them at the"
+    assert looks(traces, "0.3") == [f"{second} sum of all."]
+    assert looks(traces, "0.3") == [f"{second} sum of all."]
+    assert "look 3" in " ".join(looks(traces, "0.001")), "the reference answers in its place"
+    assert "look 4" in " ".join(looks(traces, "0.4"))
+    later = joined([traces.take(known_by(folder, "train", traces)), asking(pool(600, 3), 5_000)])
+    later = replace(later, split=np.repeat([0, 1], [300, 600]).astype(np.int8))
+    assert looks(later, "0.4") == [], "other questions prove"
+
+
+def known_by(folder: Path, part: str, traces: TraceArrays) -> np.ndarray:
+    marks = np.array([*bundles.load(folder).questions[part]], dtype=np.uint64)
+    return np.flatnonzero(np.isin(traces.content, marks))
+
+
+def test_python_counts_looks_as_well(tmp_path: Path) -> None:
+    traces = questions_of(asking(pool(900, 0)))
+    policy = ft.fit("agreement-cascade", traces[:300], ALPHA, grade="same as large")
+    first = policy.calibrate(traces[300:800], LEVEL)
+    with pytest.warns(UserWarning, match="It is look 2 on these questions"):
+        again = first.calibrate(traces[300:800], Agreement("large", "0.3", "0.2"))
+    assert again.certificate is not None
+    assert "It is look 2" in " ".join(again.certificate.conditional_on)
+    with pytest.raises(InputError, match="300 of the 300 calibration questions trained"):
+        policy.calibrate(questions_of(renamed(traces[:300].arrays)), LEVEL)
+
+
+def questions_of(arrays: TraceArrays) -> Traces:
+    return Traces(Dataset("log", arrays), None)

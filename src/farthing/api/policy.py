@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from msgspec import structs
 
 from farthing import plugins
 from farthing.api.arguments import (
@@ -29,6 +30,7 @@ from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.methods.base import Learner, Method, Silent
 from farthing.process.budget import PerQuestion
+from farthing.promises import wording
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.coverage import Coverage
@@ -48,6 +50,7 @@ from farthing.recommendation.promised_grade import read_for
 from farthing.traces.arrays import RIGHT
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import alike, asked_all
+from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import graded
 
 if TYPE_CHECKING:
@@ -109,8 +112,10 @@ class Policy:
             InputError: the questions trained the policy, or the promise cannot be calibrated, or
                 costs are not known.
         """
-        if self.bundle.trained is not None:  # a reference answers in its place
-            trained = replace(self, bundle=self.bundle.trained)
+        now, inside = self.bundle, self.bundle.trained
+        if inside is not None:  # a reference answers in its place
+            met = {"questions": now.questions, "looks": now.looks, "certificate": now.certificate}
+            trained = replace(self, bundle=structs.replace(inside, **met))
             return trained.calibrate(
                 held_out, promise, budget_usd=budget_usd, largest_usd=largest_usd
             )
@@ -136,7 +141,10 @@ class Policy:
         proof = certify.prove_bundle(certify.Contender(self.bundle, asked, train, prove, serving))
         if not proof.certificate.promises:
             raise InputError(f"{proof.certificate.sentence()} {proof.outlook}".rstrip())
-        return replace(self, bundle=proof.bundle)
+        bundle = certify.remembering(proof.bundle, self.bundle, prove.played)
+        if bundle.looks > 1:
+            warnings.warn(wording.look(bundle.looks), stacklevel=3)
+        return replace(self, bundle=bundle)
 
     @worded
     def evaluate(self, test: Traces, *, seed: int = 0) -> "PolicyEvaluation":
@@ -153,6 +161,7 @@ class Policy:
         some = some.take(alike(some, np.arange(len(some))))
         check_costs(some)
         graded = graded_for(self.bundle, some)
+        check_gold(graded)
         part = ReportingQuestions(graded, splits.as_played("these traces", self.bundle, graded))
         seed = whole_of(seed, "seed", 0)
         return PolicyEvaluation(evaluate_in_memory(self.bundle, part, seed=seed))
@@ -246,6 +255,7 @@ class Policy:
         models = splits.models_of(self.bundle, asked, recorded)
         some, asked_of = asked_all(recorded, models, traces.dataset.missing)
         check_costs(some)
+        check_gold(some, needed=asked.needs_gold)
         graded = read_for(asked, some, self.bundle.origin.grade)
         played = splits.as_played("these traces", self.bundle, graded)
         return kind(graded, played, asked_of=asked_of)
@@ -315,6 +325,7 @@ def fit(
     known = traces_of(train, "the training questions")
     check_costs(known.arrays)
     answers = graded(known.arrays, text_of(grade, "the grade", RIGHT))
+    check_gold(answers)
     dataset = replace(known.dataset, traces=answers, features=names).in_common(proving=False)
     name = method if isinstance(method, str) else registered(method, dataset)
     if text_of(name, "the method", "lookahead") == AUTO:

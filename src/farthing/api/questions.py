@@ -57,7 +57,7 @@ class Traces:
     records: Sequence[Trace] | None = field(default=None, repr=False)
     """The same questions with the texts of their answers; None of Parquet and of made-up ones."""
     tries: tuple[Path, ...] = field(default=(), repr=False)
-    """The stores of `farthing try` that they are from, which count the proofs made on them."""
+    """The stores that they are from, which count the proofs made on them."""
 
     def __len__(self) -> int:
         return len(self.dataset.traces)
@@ -232,10 +232,10 @@ def read_traces(
     system, tries = None, tuple[Path, ...]()
     if job is not None or any(one.suffix in STORES for one in paths):
         from farthing.runtime.provenance import made_with  # noqa: PLC0415 - models, where needed
-        from farthing.runtime.tried import are_tries  # noqa: PLC0415
+        from farthing.runtime.tried import stores_of  # noqa: PLC0415
 
         with python_words():
-            system, tries = made_with(paths, arrays, job).system, are_tries(paths)
+            system, tries = made_with(paths, arrays, job).system, stores_of(paths)
     name = " + ".join(one.name for one in paths)
     dataset = Dataset(name, arrays, system=system, missing=missing_of(missing))
     return replace(_known(dataset, records), tries=tries)

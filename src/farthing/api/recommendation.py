@@ -68,8 +68,8 @@ def recommend(
 ) -> Recommendation:
     """Choose the method that keeps a promise for the least money, prove it, and measure it.
 
-    Questions of a store that `farthing try` made count the proofs made on them: each is made at a
-    smaller share of delta, so that all of them hold together.
+    A store counts the proofs made on its questions: each after the first is made at a smaller share
+    of delta, and of a store that `farthing try` made the first as well.
 
     Args:
         traces: the questions; what each of them does is decided here.

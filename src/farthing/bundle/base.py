@@ -32,7 +32,9 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """The version that wrote the bundle."""
     questions: Mapping[str, Marks] = {}
     """`train`, `calibrate` and, of a recommendation, `choose` to the marks of the questions that
-    did it; empty where unknown."""
+    did it, and `before` to those that proved an earlier certificate; empty where unknown."""
+    looks: int = 1
+    """Certificates that were asked of its calibration questions, this one among them."""
     value: PolicyValue | None = None
     """What it costs and gets right beside the reference, on the calibration questions or, of a
     recommendation, on those that only measured it; None before calibration, and in bundles that do

@@ -122,6 +122,8 @@ def _files(folder: Path, bundle: Bundle) -> dict[str, bytes]:
         "questions": {part: _packed(of) for part, of in bundle.questions.items()},
         "value": bundle.value and msgspec.to_builtins(bundle.value),
     }
+    if bundle.looks > 1:
+        body["looks"] = bundle.looks
     return sealed(folder, arrays, body)
 
 
@@ -168,6 +170,7 @@ def _loaded(folder: Path) -> Bundle:
             features=settings.get("features"),
             farthing_version=body["farthing_version"],
             questions={part: _unpacked(of) for part, of in body.get("questions", {}).items()},
+            looks=int(body.get("looks", 1)),
             value=msgspec.convert(body.get("value"), PolicyValue | None),
             trained=load(folder / TRAINED) if (folder / TRAINED).is_dir() else None,
         )

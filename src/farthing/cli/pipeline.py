@@ -160,14 +160,14 @@ def calibrate(
     from farthing.recommendation import certify, pipeline
     from farthing.reports.bundle import calibrated, promised
     from farthing.runtime.provenance import made_with
-    from farthing.runtime.tried import are_tries, at_next_look
+    from farthing.runtime.tried import at_next_look, stores_of
 
     promise, (bundle, traces) = wanted.read(population), (recorded.bundle, recorded.traces)
     before = bundles.load(bundle).certificate
     late = None if grades is None else files.graded(files.the_only(traces, "--grades"), grades)
     arrays = files.read_traces(*traces) if late is None else late.traces
     made = made_with(traces, arrays, job)
-    look = at_next_look(are_tries(traces), arrays, promise)
+    look = at_next_look(stores_of(traces), arrays, promise)
     promise = look.promise
     serving = certify.Serving(
         budget.per_question, made.system, missing=missing, conditions=look.conditions

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 FIRST_LOOK = (
-    "note: the proof assumes that these questions proved nothing before; the store of `farthing "
-    "try` counts its proofs"
+    "note: the proof assumes that these questions proved nothing before, which only a store "
+    "counts: the best of k proofs errs up to k times as often"
 )
 
 
@@ -99,7 +99,7 @@ def recommend(
     from farthing.recommendation.plan import default
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.provenance import made_with
-    from farthing.runtime.tried import are_tries, at_next_look, usual_promise
+    from farthing.runtime.tried import at_next_look, stores_of, usual_promise
     from farthing.traces.pool import one_model_each
 
     check_written(out, report)
@@ -111,10 +111,10 @@ def recommend(
         trying.prove(traces[0], tried, wanted.given, out, seed, report=report, as_json=as_json)
         return
     arrays = files.checked(arrays, notes)
-    tries, reference = are_tries(traces), wanted.reference
-    kind = wanted.promise or (usual_promise(tries) or default(arrays)).kind
+    stores, reference = stores_of(traces), wanted.reference
+    kind = wanted.promise or (usual_promise(stores) or default(arrays)).kind
     promise = with_defaults(kind, wanted.alpha, wanted.given).beside(reference)
-    look = at_next_look(tries, arrays, promise, [reference, deadline, holdout, seed])
+    look = at_next_look(stores, arrays, promise, [reference, deadline, holdout, seed])
     dataset = Dataset(
         files.named(traces),
         arrays,
@@ -144,7 +144,8 @@ def recommend(
         show(screen(found, files.named(traces), None if out is None else str(out), whence))
     if found.nothing_cheaper:
         raise typer.Exit(1)
-    remark(FIRST_LOOK)
+    if not stores:
+        remark(FIRST_LOOK)
 
 
 def check_written(out: Path | None, report: Path | None) -> None:

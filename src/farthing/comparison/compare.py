@@ -33,6 +33,7 @@ from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import check_alike
 from farthing.traces.fingerprint import fingerprint
+from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
 
@@ -82,6 +83,7 @@ def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
     check_costs(dataset.traces)
     recorded, plan = dataset, _promising(dataset, plan)
     dataset = _graded(dataset, plan)
+    check_gold(dataset.traces)
     preload_workers(plan, dataset)
     found = compare_these(_taking_part(dataset, plan), dataset, plan, watch, recorded=recorded)
     named = recorded.reference or recorded.traces.cuts  # the full thought is no guess

@@ -53,6 +53,12 @@ def judged(judge: str, reference: str) -> str:
     )
 
 
+def look(number: int) -> str:
+    """Say that a certificate is not the first that was asked of some questions."""
+    risk = "each errs at its own risk, the best of them at the sum of all"
+    return f"It is look {number} on these questions: {risk}."
+
+
 def by_lot(drawn: bool) -> tuple[str, ...]:  # noqa: FBT001 - says whether, and no more
     """Return what a proof by a sample rests on beside; nothing where there was none."""
     return (LOT,) if drawn else ()

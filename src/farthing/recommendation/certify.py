@@ -4,7 +4,7 @@
 and at which share of delta, was fixed by questions that prove nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
@@ -36,12 +36,19 @@ from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import AS_BEFORE
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.eligibility import Missing, alike
-from farthing.traces.fingerprint import Marks, question_hashes
+from farthing.traces.fingerprint import Marks, marks_of, seen_before
 from farthing.traces.origin import origin_of, recorded_system, with_longest
 from farthing.traces.pool import is_pool
 from farthing.traces.system import System, unrecorded
 
 NO_MARKS: Marks = frozenset()
+MEETINGS = {
+    "train": "trained the policy",
+    "choose": "chose the method",
+    "calibrate": "set its threshold",
+    "before": "proved an earlier promise of it",
+}
+"""What the questions that a bundle keeps marks of have done."""
 RANKED = 100
 """Common questions below which proved candidates are not ranked by their cost."""
 
@@ -235,7 +242,7 @@ def prove_bundle(contender: Contender) -> Proved:
     """
     bundle, asked, serving = contender.bundle, contender.asked, contender.serving
     proving = contender.prove
-    _check_held_out(bundle, proving.played)
+    _check_held_out(bundle, proving.played, by_text=asked.per != "request")
     if asked.mix is not None:
         asked = asked.about(as_played("the target mix", bundle, asked.mix))
     proving = counted(asked, proving)
@@ -264,13 +271,32 @@ def prove_bundle(contender: Contender) -> Proved:
         kappa=certificate.kappa,
         certificate=certificate,
         empty=found.empty,
-        questions={**bundle.questions, "calibrate": question_hashes(contender.prove.played)},
+        questions={**bundle.questions, "calibrate": marks_of(contender.prove.played)},
     )
     kept = structs.replace(kept, value=value_on(kept, proving))
     evidence = found.tested and found.tested.evidence
     later = partial(_outlook, certificate, evidence)
     points = _outcomes(asked, found.tested)
     return Proved(kept, certificate, later(Fraction(1)), points=points, later=later)
+
+
+def remembering(made: Bundle, before: Bundle, part: TraceArrays) -> Bundle:
+    """Return a bundle that knows what proved it earlier, and how often `part` did.
+
+    The same certificate of the same questions is no new look.
+    """
+    old, new, marks = before.certificate, made.certificate, dict(made.questions)
+    known = before.questions.get("calibrate", NO_MARKS) | before.questions.get("before", NO_MARKS)
+    if earlier := known - marks["calibrate"]:
+        marks["before"] = earlier
+    made = structs.replace(made, questions=marks, looks=1)
+    by_text = new is None or not new.per_request
+    if not old or not new or not seen_before(part, {"": known}, by_text=by_text)[""].any():
+        return made
+    looks = before.looks + (old.promise != new.promise)
+    said = (wording.look(looks),) if looks > 1 else ()
+    new = structs.replace(new, conditional_on=(*new.conditional_on, *said))
+    return structs.replace(made, looks=looks, certificate=new)
 
 
 def _outcomes(asked: Promise, tested: Tested | None) -> PointOutcomes | None:
@@ -338,13 +364,30 @@ def saveable(policy: Policy, kind: str) -> Saveable:
     return policy
 
 
-def _check_held_out(bundle: Bundle, part: TraceArrays) -> None:
-    for which, did in (("train", "trained the policy"), ("choose", "chose the method")):
-        if met := len(question_hashes(part) & bundle.questions.get(which, NO_MARKS)):
-            raise InputError(
-                f"{met:,} of the {len(part):,} calibration questions {did}, "
-                f"so nothing could be promised; {AS_BEFORE}"
-            )
+def met(
+    bundle: Bundle, part: TraceArrays, of: str, *, by_text: bool, roles: Collection[str] = MEETINGS
+) -> tuple[BoolArray, str]:
+    """Return which questions a bundle has met, [n], and say how many did what.
+
+    Args:
+        bundle: with its marks, of records alone where an earlier version wrote it.
+        part: the questions, as it plays them.
+        of: what they are called.
+        by_text: see `seen_before`.
+        roles: what it has met them for.
+    """
+    marks = {role: bundle.questions.get(role, NO_MARKS) for role in roles}
+    each = seen_before(part, marks, by_text=by_text)
+    said = [f"{int(one.sum()):,} {MEETINGS[role]}" for role, one in each.items() if one.any()]
+    known: BoolArray = np.any([*each.values()], axis=0)
+    return known, " and ".join(said).replace(" ", f" of the {len(part):,} {of} ", 1)
+
+
+def _check_held_out(bundle: Bundle, part: TraceArrays, *, by_text: bool) -> None:
+    of = "calibration questions"
+    known, did = met(bundle, part, of, by_text=by_text, roles=("train", "choose"))
+    if known.any():
+        raise InputError(f"{did}, so nothing could be promised; {AS_BEFORE}")
 
 
 def _reference(bundle: Bundle, certificate: Certificate, prove: ProvingQuestions) -> Bundle | str:

@@ -12,7 +12,7 @@ from farthing.process.batch_replay import NestedReplay, PointReplay, followed, r
 from farthing.promises.statistics.label_shift import scores_p_value
 from farthing.recommendation import splits, warnings
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.fingerprint import question_hashes
+from farthing.traces.fingerprint import marks_of, question_hashes
 
 LEVEL = 0.01
 """The p-value below which the mix of questions counts as changed: one false alarm in a hundred."""
@@ -69,7 +69,7 @@ def check(
     """
     bundle, arrays, parts = splits.open_bundle(folder, traces, split)
     old = arrays.take(parts.calibrate)
-    if question_hashes(old) != bundle.questions.get("calibrate"):
+    if bundle.questions.get("calibrate") not in (marks_of(old), question_hashes(old)):
         raise InputError(
             f"{folder}: it was not calibrated on the calibration part of these traces; calibrate "
             f"it, and {warnings.SAME_OPTIONS}"

@@ -22,7 +22,7 @@ from farthing.promises.observed import Facts
 from farthing.promises.payload import Reads
 from farthing.promises.statistics.clusters import Clusters, clustered_share
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
-from farthing.recommendation.certify import NO_MARKS
+from farthing.recommendation.certify import MEETINGS
 from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.promised_grade import read
 from farthing.recommendation.prove import reference_right
@@ -48,7 +48,8 @@ from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
 from farthing.traces.copies import Content, check_every_request, note, one_of_each
 from farthing.traces.costs import check_costs, refuse_unpriced
 from farthing.traces.eligibility import Missing, alike, asked_all
-from farthing.traces.fingerprint import question_hashes, seen_before
+from farthing.traces.fingerprint import seen_before
+from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded, graded
 from farthing.traces.near_copies import near_note
 from farthing.traces.parquet import CHUNK_ROWS, count_rows
@@ -56,12 +57,6 @@ from farthing.traces.parquet_file import ChunkedTraces
 from farthing.traces.splits import Parts
 
 UNTOLD = "the bundle does not say which questions trained it: make sure that none of these did"
-MEETINGS = {
-    "train": "trained the policy",
-    "choose": "chose the method",
-    "calibrate": "set its threshold",
-}
-"""What the questions that a bundle keeps marks of have done."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +104,7 @@ def evaluate(
     traces, asked_of = asked_all(traces, models_of(bundle, None, traces), missing)
     check_costs(traces)
     traces = graded_for(bundle, traces)
+    check_gold(traces)
     bundle, arrays, parts = open_bundle(folder, traces, split)
     if _divides_by_itself(bundle, split):
         parts = _unmet(bundle, [arrays])
@@ -195,8 +191,12 @@ def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
 
 def _unmet(bundle: Bundle, pieces: Iterable[TraceArrays]) -> Parts:
     """Return the complete questions that a bundle has not met as its test part."""
-    known = frozenset().union(*bundle.questions.values())
-    fresh = [piece.complete & ~seen_before(piece, known) for piece in pieces]
+    by_text = bundle.certificate is None or not bundle.certificate.per_request
+    fresh = [
+        piece.complete
+        & ~np.any([*seen_before(piece, bundle.questions, by_text=by_text).values()], 0)
+        for piece in pieces
+    ]
     rows = np.flatnonzero(np.concatenate(fresh))
     if not rows.size:
         raise TooFewTracesError(
@@ -244,7 +244,7 @@ def _evaluated(
     proved = errors is not None
     rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
     wholes, asked = [], []
-    meetings = dict.fromkeys(MEETINGS, NO_MARKS)
+    meetings = dict.fromkeys(MEETINGS, 0)
     by_request = bundle.certificate is not None and bundle.certificate.per_request
     for batch in test:
         if by_request:
@@ -254,11 +254,10 @@ def _evaluated(
         asked.append(batch.recorded.content)
         references.append(_reference(bundle, batch.recorded))
         wholes.append(with_escalation(bundle, batch, outcomes[-1]))
-        ours = question_hashes(batch.played) if bundle.questions else NO_MARKS
-        meetings = {w: m | (ours & bundle.questions.get(w, NO_MARKS)) for w, m in meetings.items()}
+        seen = seen_before(batch.played, bundle.questions, by_text=not by_request)
+        meetings = {w: m + int(seen[w].sum()) if w in seen else m for w, m in meetings.items()}
     found, whole = ReplayOutcome.joined(outcomes), ReplayOutcome.joined(wholes)
-    met = {which: len(those) for which, those in meetings.items()}
-    overlap = [] if proved else _met(met, len(parts.test))
+    overlap = [] if proved else _met(meetings, len(parts.test))
     alone, promised = SingleModels.joined(singles), promised_by(bundle.certificate)
     clusters = requests_of(bundle.certificate, np.concatenate(asked))
     theirs = np.concatenate(references)

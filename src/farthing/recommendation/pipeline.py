@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 from msgspec import structs
 
 from farthing import __version__
@@ -17,7 +18,7 @@ from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
 from farthing.process.value import PolicyValue
-from farthing.promises import kinds
+from farthing.promises import kinds, wording
 from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
 from farthing.recommendation.base import Candidate
@@ -27,6 +28,7 @@ from farthing.recommendation.certify import (
     Contender,
     Serving,
     prove_or_fall_back,
+    remembering,
     saveable,
     system_behind,
 )
@@ -44,12 +46,13 @@ from farthing.recommendation.splits import (
     sizes_of,
     split_bundle_questions,
 )
-from farthing.recommendation.warnings import doubts, other_system
+from farthing.recommendation.warnings import by_what_was_recorded, doubts, other_system
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import n_distinct, note, one_of_each
 from farthing.traces.costs import check_costs
-from farthing.traces.eligibility import Missing, asked_all
-from farthing.traces.fingerprint import fingerprint, question_hashes
+from farthing.traces.eligibility import Missing, asked_all, only
+from farthing.traces.fingerprint import fingerprint, marks_of
+from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import reference_of
 from farthing.traces.near_copies import near_note
 from farthing.traces.origin import origin_of
@@ -108,6 +111,7 @@ def train(
     """
     dataset = dataset.in_common(proving=False)
     check_costs(dataset.traces)
+    check_gold(dataset.traces)
     candidate, learner = single_candidate(dataset, name)
     arrays = dataset.arranged(candidate.method.space)
     parts = split_bundle_questions(arrays, split)
@@ -155,7 +159,7 @@ def bundle_of(
         certificate=_no_promise(kappa, origin.fingerprint),
         features=None,
         farthing_version=__version__,
-        questions={"train": question_hashes(questions)},
+        questions={"train": marks_of(questions)},
     )
 
 
@@ -185,6 +189,7 @@ def calibrate(
         late: the grades beside the traces, which these traces have already; None: there are none.
     """
     check_costs(traces)
+    check_gold(traces, needed=asked.needs_gold)
     ready = ready_for(folder, asked, traces, split, late, serving.missing)
     bundle, prove = ready.bundle, ready.prove
     serving = replace(serving, asked_of=ready.asked_of)
@@ -193,10 +198,14 @@ def calibrate(
     n = n_distinct(prove.played.content)
     copies = note(prove.requests or len(prove.played), n), near_note(ready.played)
     doubtful = (*filter(None, copies), *doubts(bundle, traces, ready.played, ready.parts))
-    kept = proof.bundle
-    notes = (*doubtful, *other_system(bundle, kept.origin.system))
+    kept = remembering(proof.bundle, bundles.load(folder), ready.prove.played)
+    again = [wording.look(kept.looks)] if kept.looks > 1 else []
+    if serving.missing == "chance" and late is None:
+        some = only(traces, models_of(bundle, asked, traces))
+        again += by_what_was_recorded(some, np.flatnonzero(some.complete))
+    notes = (*doubtful, *other_system(bundle, kept.origin.system), *again)
     done = Calibrated(
-        proof.certificate,
+        kept.certificate or proof.certificate,
         sizes_of(ready.parts),
         notes,
         value=None if proof.left else kept.value,

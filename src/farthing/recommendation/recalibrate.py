@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, TooFewTracesError
@@ -13,7 +14,13 @@ from farthing.process.replay import ReplayOutcome
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
-from farthing.recommendation.certify import Contender, Serving, prove_bundle
+from farthing.recommendation.certify import (
+    Contender,
+    Serving,
+    met,
+    prove_bundle,
+    remembering,
+)
 from farthing.recommendation.played import ProvingQuestions, Questions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.prove import LaidOut, counted
@@ -23,7 +30,6 @@ from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import other_models, other_system
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.copies import Content, CopyGroups, n_distinct, note
-from farthing.traces.fingerprint import seen_before
 from farthing.traces.near_copies import near_note
 from farthing.traces.system import System
 
@@ -86,34 +92,41 @@ def recalibrate(
     Args:
         folder: where the bundle is, for the messages.
         bundle: as it decides now; where a reference answers in its place, what was trained.
-        traces: complete questions, drawn by chance from those that are to come.
+        traces: complete questions, drawn by chance from those that are to come. What trained,
+            chose or proved the bundle before, by its text or its record, is left out, with a note.
         system: what they were made with; None where nobody knows.
         seed: of the draw.
+
+    Raises:
+        InputError: most of them trained, chose or proved the bundle before, or its promise cannot
+            be proved anew.
+        TooFewTracesError: too few others are left.
     """
     certificate = bundle.certificate
     asked = asked_again(certificate)
     trained = bundle.trained or bundle
-    if (n := n_distinct(traces.content)) < FEWEST:
+    recorded = read_for(asked, traces, trained.origin.grade)
+    known, did = _met(bundle, as_played(folder, trained, recorded), asked)
+    n = n_distinct(traces.content[~known])
+    if 2 * int(known.sum()) > len(known):
+        raise InputError(f"{did}, so nothing could be promised anew; take later ones")
+    if n < FEWEST:
         raise TooFewTracesError(
             f"{n} distinct questions are too few to prove anything; it takes {FEWEST} or more"
         )
-    recorded = read_for(asked, traces, trained.origin.grade)
+    left_out = f"{did}: these are left out, and nothing is promised of such" if did else ""
+    recorded = recorded.take(~known)
     played = as_played(folder, trained, recorded)
-    if known := int(_met(trained, played).sum()):
-        raise InputError(
-            f"{known:,} of the {len(played):,} questions trained the policy or chose it, so "
-            "nothing could be promised; take later ones"
-        )
     lay, rows = divided(recorded.content, asked, seed)
     train = TrainingQuestions(recorded.take(lay), played.take(lay))
     prove = ProvingQuestions(recorded.take(rows), played.take(rows))
     parts = {"lay": n_distinct(recorded.content[lay]), "prove": n_distinct(prove.recorded.content)}
     nano = certificate.question_budget_nano if certificate else None
     budget = None if nano is None else PerQuestion(nano, trained.origin.largest_nano)
-    serving = Serving(budget, system)
+    serving = Serving(budget, system, conditions=(f"{left_out}.",) if did else ())
     laid = None if budget else _laid_out(trained, asked, train)
     proof = prove_bundle(Contender(trained, asked, train, prove, serving, laid))
-    made = proof.bundle
+    made = remembering(proof.bundle, bundle, prove.played)
     before = counted(
         asked, ProvingQuestions(prove.recorded, as_played(folder, bundle, recorded).take(rows))
     )
@@ -128,7 +141,7 @@ def recalibrate(
         old=_kept(bundle, before),
         alone_nano=_alone(prove.recorded),
         notes=(
-            *filter(None, [note(len(traces), n), near_note(traces)]),
+            *filter(None, [note(len(recorded), n), near_note(recorded), left_out]),
             *other_models(trained, played.models),
             *other_system(trained, made.origin.system),
         ),
@@ -178,9 +191,14 @@ def asked_again(certificate: Certificate | None) -> Promise:
     )
 
 
-def _met(bundle: Bundle, played: TraceArrays) -> BoolArray:
-    known = bundle.questions.get("train", frozenset()) | bundle.questions.get("choose", frozenset())
-    return seen_before(played, known)
+def _met(bundle: Bundle, played: TraceArrays, asked: Promise) -> tuple[BoolArray, str]:
+    """Return which questions a bundle has met, as what was trained plays them, and what they did.
+
+    Where a reference answers in its place, what it keeps inside has met them as well.
+    """
+    known = {**(bundle.trained or bundle).questions, **bundle.questions}
+    whole = structs.replace(bundle, questions=known)
+    return met(whole, played, "questions", by_text=asked.per != "request")
 
 
 def _kept(bundle: Bundle, part: Questions) -> PointSummary:

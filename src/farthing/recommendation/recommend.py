@@ -48,11 +48,12 @@ from farthing.recommendation.selection import Trial
 from farthing.recommendation.splits import FourWaySplit, complete_questions
 from farthing.recommendation.tradeoff import tradeoffs
 from farthing.recommendation.trial import select
-from farthing.recommendation.warnings import unlike
+from farthing.recommendation.warnings import by_what_was_recorded, unlike
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.copies import check_every_request, n_distinct, note
 from farthing.traces.costs import check_costs, doubt
 from farthing.traces.eligibility import Eligibility, draw_weights, eligible
+from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import ungraded_questions
 from farthing.traces.near_copies import near_note
 from farthing.traces.pool import is_pool
@@ -93,6 +94,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
     """
     check_costs(dataset.traces)
     asked = default(dataset.traces) if asked is None else asked
+    check_gold(dataset.traces, needed=asked.needs_gold)
     if asked.per == "request":
         check_every_request(dataset.traces)
     if reference is not None:
@@ -138,7 +140,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
             *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
             *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),
             *filter(None, [_withheld(plan, bundle, report), _silent(plan, report.recorded)]),
-            *filter(None, [doubt(report.recorded), *_alike(plan), _unlike(dataset.traces, played)]),
+            *filter(None, [doubt(report.recorded), *_alike(plan), *_unlike(dataset, played)]),
             *_by_chance([one.plan for one in selections], played),
             *notes,
             *played.notes(),
@@ -291,12 +293,15 @@ def _late(found: BundleEvaluation, deadline_s: float | None) -> str:
     )
 
 
-def _unlike(recorded: TraceArrays, played: Eligibility) -> str | None:
-    """Say so where calls are not missing by chance, by what was recorded."""
+def _unlike(dataset: Dataset, played: Eligibility) -> list[str]:
+    """Say so where calls are not missing by chance, by what was recorded, or nobody could tell."""
+    recorded, rows = dataset.traces, played.sets[-1].rows
+    if dataset.missing == "chance":
+        return by_what_was_recorded(recorded, rows)
     weighed = draw_weights(recorded) is not None  # then chance drew by what is known of questions
     if weighed or played.missing not in {"chance", "unknown"}:
-        return None
-    return unlike(recorded, played.sets[-1].rows)
+        return []
+    return [*filter(None, [unlike(recorded, rows)])]
 
 
 def _name(plan: Plan, trial: Trial, proof: Proved) -> str:

@@ -10,7 +10,7 @@ from farthing.recommendation.certify import Contender, Serving
 from farthing.recommendation.plan import Plan
 from farthing.recommendation.prove import LaidOut
 from farthing.traces.arrays import FloatArray
-from farthing.traces.fingerprint import question_hashes
+from farthing.traces.fingerprint import marks_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Selection:
 
         Where several were proved side by side, those that proved chose among them as well.
         """
-        chose = question_hashes(self.plan.choosing(self.trials[0].bundle).played)
+        chose = marks_of(self.plan.choosing(self.trials[0].bundle).played)
         if len(self.contenders()) > 1:
             chose |= bundle.questions["calibrate"]
         return structs.replace(bundle, questions={**bundle.questions, "choose": chose})

@@ -3,6 +3,9 @@
 Whoever buys, proves, and buys again until a proof succeeds would find one by chance. So proof k on
 the same questions spends 0.6 / k^2 of delta: all proofs together spend delta at most, however
 many there are. The same proof of the same questions again is no new one.
+
+Of a store that no try made, the first proof spends all of delta and proof k after it as much as
+above: all together at most 1.39 times delta.
 """
 
 from collections.abc import Sequence
@@ -15,7 +18,7 @@ from uuid import uuid4
 
 import msgspec
 
-from farthing.errors import InputError
+from farthing.errors import InputError, StoreError
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.promises import wording
 from farthing.promises.base import Promise
@@ -29,7 +32,7 @@ from farthing.traces.store import STORES, Store
 from farthing.traces.store_file import transaction
 
 MARK = 8
-"""Bytes of the hash of a question's id."""
+"""Bytes of the hash of a question's id, and of what it asks."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tried (id INTEGER PRIMARY KEY CHECK (id = 1), said TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS proofs (
@@ -149,12 +152,13 @@ def look(store: Store, arrays: TraceArrays, proof: Any) -> int:
     Every earlier proof that shares a question counts, whatever was bought for it since.
 
     Args:
-        store: of a try.
+        store: that the questions are from.
         arrays: the questions.
         proof: JSON values that tell this proof from another one of the same traces.
     """
     _make(store)
     asked = {sha256(str(name).encode()).digest()[:MARK] for name in arrays.ids}
+    asked |= {text.to_bytes(MARK, "little") for text in arrays.content.tolist() if text}
     content = [sorted(question_hashes(arrays)), proof]
     name = sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
     with transaction(store.connection):
@@ -170,15 +174,19 @@ def look(store: Store, arrays: TraceArrays, proof: Any) -> int:
     return len(earlier) + 1
 
 
+def stores_of(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return which of some files are stores, each of which counts its proofs."""
+    return tuple(path for path in paths if path.suffix in STORES)
+
+
 def are_tries(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Return which of some files are stores that a try made."""
-    stores = (path for path in paths if path.suffix in STORES)
-    return tuple(path for path in stores if _recalled(path) is not None)
+    return tuple(path for path in stores_of(paths) if _recalled(path) is not None)
 
 
 @dataclass(frozen=True)
 class Look:
-    """A proof on the questions of tries, before it is made."""
+    """A proof on the questions of stores, before it is made."""
 
     promise: Promise
     """At the share of its delta that the proof may spend."""
@@ -189,40 +197,51 @@ class Look:
 
 
 def at_next_look(
-    tries: Sequence[Path], arrays: TraceArrays, asked: Promise, how: Sequence[Any] = ()
+    stores: Sequence[Path], arrays: TraceArrays, asked: Promise, how: Sequence[Any] = ()
 ) -> Look:
     """Return a promise at the share of its delta that a proof may spend, and what to say of it.
 
-    Where the questions are of no try, or the promise has no delta, it is returned as it is. The
+    Where the questions are of no store, or the promise has no delta, it is returned as it is. The
     look is written down before the proof is made.
 
     Args:
-        tries: the stores that the questions are from.
+        stores: those that the questions are from.
         arrays: the questions.
         asked: the promise, with the delta of all proofs on them together.
         how: JSON values that tell the proof from another one of this promise on these questions;
-            where there are none, it counts as a new one each time.
+            where there are none, it counts as a new one each time, and on those of tries alone.
 
     Raises:
         InputError: answers wait for what the judge of a try says of them.
     """
-    conditions = said_right(tries, asked)
+    conditions = said_right(stores, asked)
+    stores = stores if how else are_tries(stores)
     delta = getattr(asked, "delta", None)
-    if not tries or delta is None:
+    if not stores or delta is None:
         return Look(asked, conditions=conditions)
-    looks = []
-    for path in tries:
-        with Store.open(path) as store:
-            looks.append(look(store, arrays, [repr(asked), *(how or [uuid4().hex])]))
+    tries = are_tries(stores)
+    try:
+        looks = [_looked(path, arrays, [repr(asked), *(how or [uuid4().hex])]) for path in stores]
+    except StoreError as problem:
+        if tries:
+            raise
+        return Look(asked, f"this proof is not counted, as a store cannot be written: {problem}")
     k = max(looks)
-    spent = exact_level(delta) * share_of_look(k)
-    of = " and ".join(path.name for path in tries)
-    said = (
-        f"this is proof {k} on questions of {of}; all proofs on them share the risk of error of "
-        f"{float(exact_level(delta)):g}, and this one has {float(spent):.3g} of it"
-    )
+    share = share_of_look(k) if tries or k > 1 else Fraction(1)
+    spent = exact_level(delta) * share
+    of = " and ".join(path.name for path in stores)
+    said = f"this is proof {k} on questions of {of}; all proofs on them share the risk of error of "
+    said += f"{float(exact_level(delta)):g}, and this one has {float(spent):.3g} of it"
+    if not tries:
+        said = said.replace("share the risk of error of ", "have at most 1.39 times the risk of ")
+        conditions = (*conditions, wording.look(k)) if k > 1 else conditions
     at_share: Promise = replace(asked, delta=spent)  # type: ignore[type-var]
-    return Look(at_share, said, conditions)
+    return Look(at_share if share < 1 else asked, said if share < 1 else "", conditions)
+
+
+def _looked(path: Path, arrays: TraceArrays, proof: Sequence[Any]) -> int:
+    with Store.open(path) as store:
+        return look(store, arrays, proof)
 
 
 def said_right(tries: Sequence[Path], asked: Promise) -> tuple[str, ...]:

@@ -128,6 +128,8 @@ class TraceArrays:
     below it each as the mean of the others (`traces.costs`). Where all are recorded, none."""
     replies: Mapping[str, PolicyReplies] = field(default_factory=dict)
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
+    beside_gold: tuple[float, str] = (0.0, "")
+    """The share of questions that a guess is right on, or 0; and examples where few answers are."""
 
     def __post_init__(self) -> None:
         """Give what traces do not say its zeros, in the shape of the answers."""

@@ -34,6 +34,7 @@ from farthing.traces.arrays import (
 from farthing.traces.base import GRADES, Call, Trace
 from farthing.traces.copies import contents_of
 from farthing.traces.costs import charged_nano, counted_nano
+from farthing.traces.grades.below_chance import with_gold_beside
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
 from farthing.traces.origin import context_of
@@ -179,6 +180,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
         independent=np.array([trace.independent or kind == "pool" for trace in traces], dtype=bool),
         replies=_replies(traces, roles, shape[1]),
     )
+    found = with_gold_beside(found, traces)
     if kind != "thinking":
         return found
     ended = [any(call.ended for call in trace.calls) for trace in traces]

@@ -59,7 +59,14 @@ def _marked(value: Any) -> dict[str, Any]:
     if isinstance(value, TraceArrays):
         held["made"] = _unsaid(value)
         held["requests"] = value.requests - 1
-        for name in ("question", "content", "missing_because", "context", "contexts"):
+        for name in (
+            "question",
+            "content",
+            "missing_because",
+            "context",
+            "contexts",
+            "beside_gold",
+        ):
             held.pop(name)
         if np.isnan(value.asked_probability).all():
             held.pop("asked_probability")
@@ -81,7 +88,8 @@ def _unsaid(traces: TraceArrays) -> BoolArray:
 
 
 Marks = frozenset[int]
-"""64 bits for each question."""
+"""64 bits for each record of a question, and 64 for what it asks."""
+NO_TEXT = 0
 
 
 def question_hashes(arrays: TraceArrays) -> Marks:
@@ -102,9 +110,30 @@ def question_hashes(arrays: TraceArrays) -> Marks:
     return frozenset(_each(arrays))
 
 
-def seen_before(arrays: TraceArrays, known: Marks) -> BoolArray:
-    """Return which questions have one of these marks, [n]."""
-    return np.array([mark in known for mark in _each(arrays)], dtype=bool)
+def marks_of(arrays: TraceArrays) -> Marks:
+    """Return the marks that a bundle keeps of questions: of each record, and of what it asks.
+
+    What a question asks is known again under another id, with other calls and other grades.
+    """
+    return question_hashes(arrays) | (frozenset(arrays.content.tolist()) - {NO_TEXT})
+
+
+def seen_before(
+    arrays: TraceArrays, known: Mapping[str, Marks], *, by_text: bool = True
+) -> dict[str, BoolArray]:
+    """Return which questions have one of the marks of each part, part to [n].
+
+    Args:
+        arrays: the questions.
+        known: part to its marks: of records, and of texts where the bundle kept these.
+        by_text: whether another record of the same text counts; not where each request does.
+    """
+    texts = arrays.content.tolist() if by_text else [NO_TEXT] * len(arrays)
+    each = [{*pair} - {NO_TEXT} for pair in zip(_each(arrays), texts, strict=True)]
+    return {
+        part: np.array([not marks.isdisjoint(pair) for pair in each], dtype=bool)
+        for part, marks in known.items()
+    }
 
 
 def _each(arrays: TraceArrays) -> list[int]:

@@ -12,6 +12,8 @@ from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Call, Trace
 from farthing.traces.trace_kind import laid_out
 
+EMPTY_CELL = "nan"
+
 
 def normaliser(task: str) -> Callable[[str], str]:
     """Return how a task normalises answers; a task that nobody registered compares plain text.
@@ -55,11 +57,21 @@ def grades(trace: Trace, calls: Sequence[Call]) -> list[bool | None]:
     return [_is_right(trace, call) if is_answer(call.answer) else False for call in calls]
 
 
+def accepted(trace: Trace) -> list[str]:
+    """Return the accepted answers; a blank, or the `nan` of a table's empty cell, is none.
+
+    >>> accepted(Trace(id="q", gold=["nan", "4", " "], calls=[Call(round=1, role="a")]))
+    ['4']
+    """
+    return [gold for gold in trace.gold if is_answer(gold) and gold != EMPTY_CELL]
+
+
 def _is_right(trace: Trace, call: Call) -> bool | None:
-    if call.correct is not None or not trace.gold:
+    gold = accepted(trace)
+    if call.correct is not None or not gold:
         return call.correct
     task: Task = plugins.load("tasks", trace.task)
-    return task.grade(call.answer, trace.gold)
+    return task.grade(call.answer, gold)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from farthing.models.prices import Price
 from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
+from farthing.traces.grades.codes import accepted
 from farthing.traces.importers.base import ImportedCall, Options
 from farthing.traces.importers.gather import Gathered
 from farthing.traces.importers.row import MOST_USD, FileRow, unpacked
@@ -122,7 +123,7 @@ def with_gold(trace: Trace, gold: AcceptedAnswers | None, also: Iterable[str | N
     if gold is None:
         return trace
     found = gold.of(trace.id, *also, trace.question)
-    return trace if trace.gold or not found else msgspec.structs.replace(trace, gold=found)
+    return trace if accepted(trace) or not found else msgspec.structs.replace(trace, gold=found)
 
 
 def _accepted(row: FileRow) -> list[str]:
@@ -182,7 +183,7 @@ def _on_questions(traces: Sequence[Trace]) -> Iterator[str]:
 
 
 def _on_grades(traces: Sequence[Trace], options: Options) -> Iterator[str]:
-    ungraded = sum(not trace.gold and _lacks_grade(trace) for trace in traces)
+    ungraded = sum(not accepted(trace) and _lacks_grade(trace) for trace in traces)
     if ungraded:
         of = "no question is" if ungraded == len(traces) else f"{ungraded} of {len(traces)} are not"
         yield (
