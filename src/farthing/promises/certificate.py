@@ -1,6 +1,7 @@
 """The records of calibration: a threshold, and the certificate that says what it promises."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
@@ -256,8 +257,13 @@ that budget alone."
         if not isinstance(evidence, expected):
             kind, wanted = type(self.promise).__name__, expected.__name__
             return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
-        again = self.promise.recompute(evidence, self).of_questions(self.asked_of)
+        rule = getattr(self.promise, "rule", 1)
+        by_rule = replace(evidence, rule=rule) if hasattr(evidence, "rule") else evidence
+        again = self.promise.recompute(by_rule, self).of_questions(self.asked_of)
         again = again.among(getattr(self.promise, "chains", ()))
+        if getattr(again.promise, "rule", rule) > rule:
+            promise = msgspec.structs.replace(again.promise, rule=rule)
+            again = msgspec.structs.replace(again, promise=promise)
         if again.requests is None and (self.requests or 0) > again.n:
             # Evidence of distinct questions does not say how often each was asked.
             again = msgspec.structs.replace(again, requests=self.requests)
@@ -270,6 +276,12 @@ that budget alone."
             for name, value in _fields(self._by_evidence()).items()
             if value != theirs[name]
         ]
+
+    @property
+    def refuted(self) -> str:
+        """Why a promise that an older version proved is not proved; empty where it stands."""
+        why = self.promise.refuted(self)
+        return why and f"The promise is not proved: {why}. Calibrate again with this version."
 
     def _by_evidence(self) -> "Certificate":
         besides = (AS_RECORDED, JUDGED)
@@ -287,6 +299,7 @@ that budget alone."
         promise = body["promise"]
         later = ("per_request", "shared_by", "delta_share", "chains")
         unsaid_there = {name for name in later if not promise.get(name)}
+        unsaid_there |= {"rule"} if promise.get("rule") == 1 else set()
         kept = {name: value for name, value in promise.items() if name not in unsaid_there}
         return {name: v for name, v in body.items() if name not in unsaid} | {"promise": kept}
 
@@ -325,6 +338,8 @@ def _decode(kind: type, value: Any) -> Any:
         record = registered(str(value.get("kind")))
     except (CalibrationError, UnknownNameError) as problem:
         raise ValueError(str(problem)) from None
+    if "rule" in getattr(record, "__struct_fields__", ()):
+        value = {"rule": 1, **value}  # what a certificate did not always say
     return msgspec.convert(value, record, strict=False, dec_hook=_decode)
 
 

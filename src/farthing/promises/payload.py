@@ -149,6 +149,11 @@ class Payload:
         del of, questions
         return None
 
+    def refuted(self, of: "Certificate") -> str:
+        """Say why what an older rule proved is not proved; empty where nothing is known of that."""
+        del of
+        return ""
+
     def forecast(self, evidence: Any, of: "Certificate") -> str:
         """Say what would probably be proved where nothing was; empty where nobody knows."""
         del evidence, of
@@ -178,3 +183,13 @@ class Recorded(
     tag_field="kind",
 ):
     """A payload of this package: a kind adds its fields, and a tag."""
+
+    rule: int = 1
+    """The version of the rule that proved it; the default is the newest of the kind."""
+
+    def refuted(self, of: "Certificate") -> str:
+        """Say that calls which were not made counted as answers withheld."""
+        at_worst = of.asked_of is not None and of.asked_of.missing == "worst"
+        if self.rule > 1 or not (self.withholds and at_worst and self.promises):
+            return ""
+        return "calls that were not made counted as answers withheld, and not as wrong ones"
