@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import msgspec
 import numpy as np
@@ -234,6 +234,8 @@ that budget alone."
     def verify(self, evidence: object, fingerprint: str | None = None) -> list[str]:
         """Compute it again from its evidence; return what does not match, a sentence each.
 
+        It is computed by the version of the rule that proved it; see `refuted`.
+
         What was asked for (alpha, delta, ...) and what stood beside it is taken from the
         certificate, all else from the evidence. What was not recorded of the requests
         (`AS_RECORDED`), and who said what is right (`JUDGED`), no evidence tells of.
@@ -257,13 +259,10 @@ that budget alone."
         if not isinstance(evidence, expected):
             kind, wanted = type(self.promise).__name__, expected.__name__
             return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
-        rule = getattr(self.promise, "rule", 1)
-        by_rule = replace(evidence, rule=rule) if hasattr(evidence, "rule") else evidence
-        again = self.promise.recompute(by_rule, self).of_questions(self.asked_of)
+        if hasattr(evidence, "rule"):
+            evidence = replace(cast("Any", evidence), rule=getattr(self.promise, "rule", 1))
+        again = self.promise.recompute(evidence, self).of_questions(self.asked_of)
         again = again.among(getattr(self.promise, "chains", ()))
-        if getattr(again.promise, "rule", rule) > rule:
-            promise = msgspec.structs.replace(again.promise, rule=rule)
-            again = msgspec.structs.replace(again, promise=promise)
         if again.requests is None and (self.requests or 0) > again.n:
             # Evidence of distinct questions does not say how often each was asked.
             again = msgspec.structs.replace(again, requests=self.requests)
@@ -274,13 +273,14 @@ that budget alone."
             f"{name} is {_show(value)} in the certificate but {_show(theirs[name])} by this "
             "evidence"
             for name, value in _fields(self._by_evidence()).items()
-            if value != theirs[name]
+            if value != theirs[name] and (name != "rule" or value > theirs[name])
         ]
 
     @property
     def refuted(self) -> str:
         """Why a promise that an older version proved is not proved; empty where it stands."""
-        why = self.promise.refuted(self)
+        old = self.promises and getattr(self.promise, "rule", 2) == 1
+        why = self.promise.refuted(self) if old else ""
         return why and f"The promise is not proved: {why}. Calibrate again with this version."
 
     def _by_evidence(self) -> "Certificate":

@@ -66,11 +66,6 @@ class Paired:
         """Whether every question counts once, so that losses and wins are all that matters."""
         return self.sample is None and self.weights is None and self.clusters is None
 
-    @property
-    def test(self) -> Callable[[int, int, int, float], float]:
-        """What tests losses and wins, of how many questions, against a margin."""
-        return first_loss_p_value if self.rule == 1 else loss_p_value
-
     def cheaper(self) -> Self | None:
         """Return the points that cost less than the reference alone; None: there are none."""
         if self.reference_nano is None or self.sample is not None:
@@ -110,10 +105,10 @@ def parity_proved(paired: Paired, epsilon: Level, delta: Level) -> BoolArray:
     margin, limit = float(exact_margin(epsilon)), float(exact_level(delta, "delta"))
     found = np.zeros(paired.correct.shape[1], dtype=bool)
     if paired.exact:
-        lost, won = _counts(paired)
+        (lost, won), test = _counts(paired), _test(paired)
         for point in range(len(found) - 1, -1, -1):
             n = len(paired.reference)
-            if paired.test(int(lost[point]), int(won[point]), n, margin) > limit:
+            if test(int(lost[point]), int(won[point]), n, margin) > limit:
                 break
             found[point] = True
         return found
@@ -135,8 +130,12 @@ def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
         return weighted_p_values(loss, paired.weights, margin)
     if paired.clusters is not None:
         return clustered_p_values(loss, paired.clusters, margin)
-    pairs = zip(*_counts(paired), strict=True)
-    return np.array([paired.test(int(minus), int(plus), n, margin) for minus, plus in pairs])
+    pairs, test = zip(*_counts(paired), strict=True), _test(paired)
+    return np.array([test(int(minus), int(plus), n, margin) for minus, plus in pairs])
+
+
+def _test(paired: Paired) -> Callable[[int, int, int, float], float]:
+    return first_loss_p_value if paired.rule == 1 else loss_p_value
 
 
 def _counts(paired: Paired) -> tuple[IntArray, IntArray]:

@@ -150,9 +150,10 @@ class Payload:
         return None
 
     def refuted(self, of: "Certificate") -> str:
-        """Say why what an older rule proved is not proved; empty where nothing is known of that."""
-        del of
-        return ""
+        """Say what the first rule got wrong, where it proved this; empty where nothing is known."""
+        if not self.withholds or of.asked_of is None or of.asked_of.missing != "worst":
+            return ""
+        return "calls that were not made counted as answers withheld, and not as wrong ones"
 
     def forecast(self, evidence: Any, of: "Certificate") -> str:
         """Say what would probably be proved where nothing was; empty where nobody knows."""
@@ -186,10 +187,3 @@ class Recorded(
 
     rule: int = 1
     """The version of the rule that proved it; the default is the newest of the kind."""
-
-    def refuted(self, of: "Certificate") -> str:
-        """Say that calls which were not made counted as answers withheld."""
-        at_worst = of.asked_of is not None and of.asked_of.missing == "worst"
-        if self.rule > 1 or not (self.withholds and at_worst and self.promises):
-            return ""
-        return "calls that were not made counted as answers withheld, and not as wrong ones"

@@ -23,7 +23,7 @@ class Drift:
     """What a comparison of scores found."""
 
     p_value: float | None
-    """None: not compared, since the promise is refuted."""
+    """None: not compared, since the promise is `refuted`."""
     n_old: int
     """Questions that calibrated."""
     n_new: int

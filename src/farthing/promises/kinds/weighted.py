@@ -257,10 +257,10 @@ def effective_size(weights: FloatArray) -> float:
 def _ranks(sample: Weighted, new: FloatArray, alpha: Level) -> IntArray:
     level, number = exact_level(alpha), float if sample.rule == 1 else Fraction
     order = np.argsort(sample.critical, kind="stable")
+    weights = np.array([*map(number, new)], dtype=object)
     # Sums of fractions are exact, so that equal weights give the rank of split conformal.
-    before = np.cumsum([number(0), *map(number, sample.weights[order])], dtype=object)
-    new = np.array([*map(number, new)], dtype=object)
-    bearable = level.numerator * (before[-1] + new) - level.denominator * new
+    before: Any = np.array([number(0), *map(number, sample.weights[order])], dtype=object).cumsum()
+    bearable = level.numerator * (before[-1] + weights) - level.denominator * weights
     ranks: IntArray = np.searchsorted(level.denominator * before[:-1], bearable, side="right")
     return ranks
 

@@ -21,8 +21,7 @@ OUTSIDE = 0.001
 _CELLS = 48
 _SPLIT = 4
 _FINE = 250
-"""Cells of the square root of b + c for the square root of a question: a standard deviation of
-discordant questions is 125 of them."""
+"""Cells of the square root of b + c, for the square root of a question."""
 SLACK = 0.01
 """How far a p-value may be above the supremum, relatively."""
 _TINY = 1e-300
@@ -53,7 +52,7 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
     >>> [round(loss_p_value(lost, 9, 300, 0.02), 3) for lost in (5, 8, 12)]
     [0.009, 0.06, 0.288]
     """
-    own = _cells(lost + won, n)
+    own, stride = _cells(lost + won, n), 1 + isqrt(lost + won) // 4
     best = _highest(_monotone(lost, won, n, epsilon), own, epsilon, OUTSIDE * SLACK)
     # A cell outside the interval is in that of other outcomes as well. Regions only shrink on the
     # way to them, so the nearest one decides; now and then all that is left is compared at once.
@@ -63,8 +62,7 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
         edge, limit = own[side], _cells((won, n)[side], n)[side]
         for step, outcome in enumerate(outcomes, start=1):
             reach, end = _monotone(*outcome, n, epsilon), _cells(sum(outcome), n)[side]
-            at_once = step % (1 + isqrt(lost + won) // 4) == 0
-            if at_once and _highest(reach, (edge, limit), epsilon, best) == best:
+            if not step % stride and _highest(reach, (edge, limit), epsilon, best) == best:
                 break
             best, edge = _highest(reach, (edge, end), epsilon, best), end
     return min(1.0, best + OUTSIDE)
@@ -72,13 +70,7 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
 
 @cache
 def first_loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
-    """Return the p-value by which certificates of the first rule were proved, to check them again.
-
-    It is valid as well, but not monotone: one more loss may lower it by up to 6 %.
-
-    >>> [round(first_loss_p_value(lost, 7, 20, 0.05), 4) for lost in (2, 3)]
-    [0.0917, 0.0858]
-    """
+    """Return the p-value of the first rule, to check its certificates; it is not monotone."""
     reach = _region(float(_score(lost, won, n, epsilon)), n, epsilon)
     least, most = binomial_interval(lost + won, n, OUTSIDE)
     edges = np.linspace(max(least, abs(epsilon)), max(most, abs(epsilon)), _CELLS + 1)
@@ -104,8 +96,7 @@ def _cells(discordant: int, n: int) -> tuple[int, int]:
 def _highest(reach: IntArray, cells: tuple[int, int], epsilon: float, best: float) -> float:
     """Return the largest bound of a region's chance on any of the cells, or `best` if that is more.
 
-    More wins and fewer losses make a region likelier, so the corner of a cell, or of several at
-    once, bounds it there. Those whose bound is above the best are split.
+    More wins and fewer losses make a region likelier, so the corner of one or more cells bounds it.
     """
     (first, last), n = sorted(cells), len(reach) - 1
 
@@ -128,22 +119,16 @@ def _highest(reach: IntArray, cells: tuple[int, int], epsilon: float, best: floa
 
 
 def _score(lost: IntArray | int, won: IntArray | int, n: int, epsilon: float) -> FloatArray:
-    """Return the score statistic of losses and wins."""
-    spread = _spread(np.asarray(lost + won), n, epsilon)
-    score: FloatArray = (lost - won - n * epsilon) / np.maximum(spread, _TINY)
-    return score
+    spread = np.maximum(_spread(np.asarray(lost + won), n, epsilon), _TINY)
+    return np.asarray((lost - won - n * epsilon) / spread)
 
 
 def _spread(discordant: IntArray, n: int, epsilon: float) -> FloatArray:
-    spread: FloatArray = np.sqrt(n * (np.maximum(discordant / n, abs(epsilon)) - epsilon**2))
-    return spread
+    return np.asarray(np.sqrt(n * (np.maximum(discordant / n, abs(epsilon)) - epsilon**2)))
 
 
 def _monotone(lost: int, won: int, n: int, epsilon: float) -> IntArray:
-    """Return the region of the largest score over fewer losses and more wins, which is monotone.
-
-    At one number of discordant questions the score rises with losses, so two rows have the largest.
-    """
+    """Return the region of the largest score over fewer losses and more wins."""
     fewer = _score(np.arange(lost + 1), won, n, epsilon)
     more = _score(lost, np.arange(won, n - lost + 1), n, epsilon)
     return _region(float(max(fewer.max(), more.max())), n, epsilon)
