@@ -543,15 +543,15 @@ MUTATIONS = (
     Mutation(
         "losses and wins against the reference change places",
         "paired:parity_p_values",
-        "loss_p_value(int(minus), int(plus), n, margin)",
-        "loss_p_value(int(plus), int(minus), n, margin)",
+        "test(int(minus), int(plus), n, margin)",
+        "test(int(plus), int(minus), n, margin)",
         "test_parity::test_the_p_values_count_losses_and_wins",
     ),
     Mutation(
         "the chance that the nuisance is outside its interval is left out",
         "paired_test:loss_p_value",
-        "best * (1 + SLACK) + OUTSIDE",
-        "best * (1 + SLACK)",
+        "min(1.0, best + OUTSIDE)",
+        "min(1.0, best)",
         "test_paired_test",
     ),
     Mutation(
@@ -571,8 +571,8 @@ MUTATIONS = (
     Mutation(
         "the new question's own weight is left out",
         "weighted:_ranks",
-        "level.numerator * (before[-1] + new) - level.denominator * new",
-        "level.numerator * (before[-1] + new)",
+        "level.numerator * (before[-1] + weights) - level.denominator * weights",
+        "level.numerator * (before[-1] + weights)",
         "test_weighted::test_it_covers_whom_the_weighted_p_value_covers",
     ),
     Mutation(

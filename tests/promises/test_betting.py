@@ -57,5 +57,9 @@ def test_a_file_sorted_by_value_is_no_evidence() -> None:
 
 def test_means_outside_and_no_values() -> None:
     assert mean_p_value(np.array([0.5]), 1.0, 0.1) == 0
+    assert mean_p_value(np.array([1.0, 0.5]), 1.0, 0.1) == 0
+    assert mean_p_value(np.ones(9), 1.0, 0.1) == 1
+    assert mean_p_value(np.ones(9), 1.01, 0.1) == 0
+    assert mean_p_value(np.ones(999), 1 - 1e-9, 0.1) == 1
     assert mean_p_value(np.array([0.5]), 0.0, 0.1) == 1
     assert mean_p_value(np.array([]), 0.5, 0.1) == 1

@@ -41,6 +41,16 @@ def test_it_takes_what_achieves_most_among_what_fits() -> None:
     assert budget_point(Spending(cost, achieved, 100), 9, 0.1) is None
 
 
+def test_the_largest_possible_cost_as_a_budget_is_proved_by_a_smaller_cost_alone() -> None:
+    """A question costs less than that in expectation where it may cost less at all."""
+    right = np.ones((40, 1), bool)
+    always, seldom = np.full((40, 1), 100), np.full((40, 1), 100)
+    seldom[7] = 99
+    assert budget_point(Spending(always, right, 100), 100, 0.1) is None
+    assert budget_point(Spending(seldom, right, 100), 100, 0.1) == 0
+    assert budget_point(Spending(always, right, 100), 101, 0.1) == 0
+
+
 points = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), min_size=1, max_size=7)
 
 

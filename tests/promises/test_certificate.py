@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -371,3 +372,47 @@ def test_a_float_is_the_decimal_that_it_prints_as(level: float) -> None:
 def test_who_said_what_is_right_is_no_matter_of_the_evidence() -> None:
     said = (*SPLIT.conditional_on, wording.judged("mini", "large"))
     assert structs.replace(SPLIT, conditional_on=said).verify(SCORES) == []
+
+
+def first_rule(made: Certificate) -> Certificate:
+    """The certificate as a version wrote it that named no rule."""
+    body = made.to_json()
+    promise = {name: value for name, value in body["promise"].items() if name != "rule"}
+    return Certificate.from_json(body | {"promise": promise})
+
+
+def of_losses(lost: int, won: int, n: int) -> Paired:
+    """One operating point that loses and wins so many questions."""
+    reference = np.arange(n) >= won
+    correct = np.arange(n) < n - lost
+    return Paired(np.full((n, 1), 9), correct[:, None], reference)
+
+
+@pytest.mark.parametrize(
+    "made", [PARITY, BUDGET, SELECTIVE, WEIGHTED], ids=lambda m: m.promise.kind()
+)
+def test_a_certificate_names_its_rule_and_an_older_one_stays_as_it_is(made: Certificate) -> None:
+    assert made.to_json()["promise"]["rule"] == 2
+    old = first_rule(made)
+    assert "rule" not in old.to_json()["promise"]
+    assert first_rule(old) == old != made
+    evidence = {"parity": PAIRED, "budget": SPENDING, "selective": ANSWERS, "weighted": MIX}
+    assert old.verify(evidence[made.promise.kind()]) == []
+    assert old.refuted == made.refuted == ""
+
+
+def test_an_older_certificate_is_checked_by_its_own_rule() -> None:
+    """Parity at .09 on 20 questions: the first p-value was .0858, that of one loss less .0917."""
+    paired = of_losses(3, 7, 20)
+    now = parity.certify(paired, "0.05", "0.09", fingerprint=MARK)
+    by_first = replace(paired, rule=1)
+    then = first_rule(parity.certify(by_first, "0.05", "0.09", fingerprint=MARK))
+    assert (now.promises, then.promises) == (False, True)
+    assert then.verify(paired) == []
+    claimed = structs.replace(then, promise=structs.replace(then.promise, rule=2))
+    assert "point is 0 in the certificate but None by this evidence" in claimed.verify(paired)
+
+
+def test_a_rule_that_this_version_does_not_know_is_named() -> None:
+    newer = structs.replace(PARITY, promise=structs.replace(PARITY.promise, rule=3))
+    assert newer.verify(PAIRED) == ["rule is 3 in the certificate but 2 by this evidence"]

@@ -3,7 +3,15 @@ import pytest
 from scipy import stats
 
 from farthing.promises.certificate import BoolArray
-from farthing.promises.statistics.paired_test import OUTSIDE, SLACK, _region, loss_p_value
+from farthing.promises.statistics.paired_test import (
+    OUTSIDE,
+    SLACK,
+    _monotone,
+    first_loss_p_value,
+    loss_p_value,
+)
+
+LEAST = OUTSIDE * (1 + SLACK)
 
 
 def outcomes(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -46,7 +54,7 @@ def test_it_is_the_largest_chance_of_its_region(
     lost: int, won: int, n: int, epsilon: float
 ) -> None:
     table = outcomes(n)
-    reach = _region(lost, won, n, epsilon)
+    reach = _monotone(lost, won, n, epsilon)
     inside: BoolArray = table[:, 0] <= reach[table[:, 0] + table[:, 1]]
     low, high = stats.binomtest(lost + won, n).proportion_ci(1 - OUTSIDE)
 
@@ -59,12 +67,44 @@ def test_it_is_the_largest_chance_of_its_region(
     assert most <= found <= most * (1 + SLACK) ** 2 + 1e-9
 
 
-def test_it_rises_with_losses_and_falls_with_wins() -> None:
-    table = np.array([[loss_p_value(b, c, 120, 0.03) for c in range(8)] for b in range(8)])
-    assert (np.diff(table, axis=0) >= -2 * SLACK * table[1:]).all()
-    assert (np.diff(table, axis=1) <= 2 * SLACK * table[:, :-1]).all()
-    assert table[0, -1] < 0.02
-    assert table[-1, 0] > 0.5
+def steps(n: int, epsilon: float) -> tuple[float, float]:
+    """How much a loss lowers a p-value at most, and a win raises it, over all outcomes."""
+    table = np.full((n + 1, n + 1), np.nan)
+    for lost, won, _ in outcomes(n):
+        table[lost, won] = loss_p_value(int(lost), int(won), n, epsilon)
+    return float(np.nanmin(np.diff(table, axis=0))), float(np.nanmax(np.diff(table, axis=1)))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 0.9, 0.0, -0.05])
+def test_no_loss_lowers_it_and_no_win_raises_it(epsilon: float) -> None:
+    """Over all outcomes of a few questions, up to rounding."""
+    least, most = steps(7, epsilon)
+    assert least >= -1e-11
+    assert most <= 1e-11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [13, 20, 40])
+@pytest.mark.parametrize("epsilon", [0.02, 0.2, 0.5, 0.9, 0.0, -0.05, -0.3])
+def test_it_is_monotone_over_all_outcomes_of_more_questions(n: int, epsilon: float) -> None:
+    least, most = steps(n, epsilon)
+    assert least >= -1e-11
+    assert most <= 1e-11
+
+
+@pytest.mark.parametrize(("n", "epsilon", "lost", "won"), [(20, 0.05, 2, 7), (100, 0.02, 3, 12)])
+def test_a_loss_that_lowered_the_first_p_value_lowers_this_one_no_more(
+    n: int, epsilon: float, lost: int, won: int
+) -> None:
+    first = [first_loss_p_value(more, won, n, epsilon) for more in (lost, lost + 1)]
+    assert first[1] < first[0] * 0.985
+    now = [loss_p_value(more, won, n, epsilon) for more in (lost, lost + 1)]
+    assert now[0] <= now[1] == pytest.approx(first[0], rel=SLACK)
+
+
+def test_it_falls_fast_enough() -> None:
+    assert loss_p_value(0, 7, 120, 0.03) < 0.02
+    assert loss_p_value(7, 0, 120, 0.03) > 0.5
 
 
 @pytest.mark.parametrize(
@@ -75,7 +115,7 @@ def test_regions_are_nested_and_fewer_losses_or_more_wins_never_leave_them(
 ) -> None:
     reaches = []
     for lost, won, _ in outcomes(n):
-        reach = _region(int(lost), int(won), n, epsilon)
+        reach = _monotone(int(lost), int(won), n, epsilon)
         assert np.isin(np.diff(reach), [0, 1]).all()
         assert reach[lost + won] >= lost
         reaches.append(reach)
@@ -91,5 +131,5 @@ def test_at_no_loss_and_few_wins_it_is_not_timid() -> None:
 
 def test_extremes() -> None:
     assert loss_p_value(50, 0, 50, 0.1) == 1.0
-    assert loss_p_value(0, 50, 50, 0.1) == pytest.approx(OUTSIDE, abs=1e-9)
-    assert loss_p_value(0, 0, 5_000, 0.02) == pytest.approx(OUTSIDE, abs=1e-9)
+    assert loss_p_value(0, 50, 50, 0.1) == pytest.approx(LEAST, abs=1e-9)
+    assert loss_p_value(0, 0, 5_000, 0.02) == pytest.approx(LEAST, abs=1e-9)

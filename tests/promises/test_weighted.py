@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +39,7 @@ def test_it_covers_whom_the_weighted_p_value_covers(
         assert (new >= kappa) == (p_value > alpha)
 
 
-@given(questions, levels, st.sampled_from([1.0, 0.25, 3.0]))
+@given(questions, levels, st.floats(1e-9, 1e9))
 @settings(deadline=None)
 def test_with_equal_weights_it_is_split_conformal(
     rows: list[tuple[float, int]], alpha: Fraction, weight: float
@@ -46,6 +47,19 @@ def test_with_equal_weights_it_is_split_conformal(
     critical = np.array([score / GRID for score, _ in rows])
     sample = Weighted(critical, np.full(len(rows), weight), weight)
     assert weighted_threshold(sample, alpha) == split_threshold(critical, alpha)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 1 / 3, 1.1])
+def test_rounded_sums_of_equal_weights_cost_no_rank(weight: float) -> None:
+    """Sums of 0.1 fall short of whole numbers, or exceed them, and the first rule took them so."""
+    critical = np.arange(1, 200) / 200
+    ranks = []
+    for n in range(9, 199, 10):
+        sample = Weighted(critical[:n], np.full(n, weight), weight)
+        by_first = weighted_threshold(replace(sample, rule=1), "0.1").k
+        ranks.append((weighted_threshold(sample, "0.1").k, by_first, (n + 1) // 10))
+    assert all(now == split for now, _, split in ranks)
+    assert any(first < split for _, first, split in ranks)
 
 
 def test_the_common_threshold_is_that_of_the_heaviest_question() -> None:

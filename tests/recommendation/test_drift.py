@@ -36,7 +36,7 @@ def test_the_same_mix_rarely_raises_an_alarm(small: Dataset, folder: Path) -> No
     alarms = sum(not one.applies for one in found)
     assert stats.binomtest(alarms, 20, LEVEL, alternative="greater").pvalue > 1e-3
     assert (found[0].n_old, found[0].n_new) == (60, 100)
-    assert min(one.p_value for one in found) < max(one.p_value for one in found)
+    assert len({one.p_value for one in found}) > 1
 
 
 def test_another_mix_is_noticed(small: Dataset, folder: Path) -> None:

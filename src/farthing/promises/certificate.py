@@ -1,10 +1,11 @@
 """The records of calibration: a threshold, and the certificate that says what it promises."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import msgspec
 import numpy as np
@@ -233,6 +234,8 @@ that budget alone."
     def verify(self, evidence: object, fingerprint: str | None = None) -> list[str]:
         """Compute it again from its evidence; return what does not match, a sentence each.
 
+        It is computed by the version of the rule that proved it; see `refuted`.
+
         What was asked for (alpha, delta, ...) and what stood beside it is taken from the
         certificate, all else from the evidence. What was not recorded of the requests
         (`AS_RECORDED`), and who said what is right (`JUDGED`), no evidence tells of.
@@ -256,6 +259,8 @@ that budget alone."
         if not isinstance(evidence, expected):
             kind, wanted = type(self.promise).__name__, expected.__name__
             return [f"a {kind} is checked from its {wanted}, not from {type(evidence).__name__}"]
+        if hasattr(evidence, "rule"):
+            evidence = replace(cast("Any", evidence), rule=getattr(self.promise, "rule", 1))
         again = self.promise.recompute(evidence, self).of_questions(self.asked_of)
         again = again.among(getattr(self.promise, "chains", ()))
         if again.requests is None and (self.requests or 0) > again.n:
@@ -268,8 +273,15 @@ that budget alone."
             f"{name} is {_show(value)} in the certificate but {_show(theirs[name])} by this "
             "evidence"
             for name, value in _fields(self._by_evidence()).items()
-            if value != theirs[name]
+            if value != theirs[name] and (name != "rule" or value > theirs[name])
         ]
+
+    @property
+    def refuted(self) -> str:
+        """Why a promise that an older version proved is not proved; empty where it stands."""
+        old = self.promises and getattr(self.promise, "rule", 2) == 1
+        why = self.promise.refuted(self) if old else ""
+        return why and f"The promise is not proved: {why}. Calibrate again with this version."
 
     def _by_evidence(self) -> "Certificate":
         besides = (AS_RECORDED, JUDGED)
@@ -287,6 +299,7 @@ that budget alone."
         promise = body["promise"]
         later = ("per_request", "shared_by", "delta_share", "chains")
         unsaid_there = {name for name in later if not promise.get(name)}
+        unsaid_there |= {"rule"} if promise.get("rule") == 1 else set()
         kept = {name: value for name, value in promise.items() if name not in unsaid_there}
         return {name: v for name, v in body.items() if name not in unsaid} | {"promise": kept}
 
@@ -325,6 +338,8 @@ def _decode(kind: type, value: Any) -> Any:
         record = registered(str(value.get("kind")))
     except (CalibrationError, UnknownNameError) as problem:
         raise ValueError(str(problem)) from None
+    if "rule" in getattr(record, "__struct_fields__", ()):
+        value = {"rule": 1, **value}  # what a certificate did not always say
     return msgspec.convert(value, record, strict=False, dec_hook=_decode)
 
 

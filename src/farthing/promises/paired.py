@@ -1,5 +1,6 @@
 """Operating points held against a reference model on the same questions: the test of parity."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
@@ -12,7 +13,7 @@ from farthing.promises.levels import Level, exact_level, exact_margin
 from farthing.promises.statistics import clusters as clustered
 from farthing.promises.statistics.clusters import Clusters, clustered_p_values
 from farthing.promises.statistics.fixed_sequence import cheapest, check_shapes, proven
-from farthing.promises.statistics.paired_test import loss_p_value
+from farthing.promises.statistics.paired_test import first_loss_p_value, loss_p_value
 from farthing.promises.statistics.sampled_mean import Sample, sampled_p_values, weighted_p_values
 
 
@@ -44,6 +45,8 @@ class Paired:
     most 1 together, the promises of all of them hold together, and any may be chosen."""
     clusters: Clusters | None = None
     """Of a promise per request: which rows ask the same; None: each row is another question."""
+    rule: int | None = None
+    """The version of the rule that proves; None: the newest."""
 
     def __post_init__(self) -> None:
         shape = self.correct.shape
@@ -102,10 +105,10 @@ def parity_proved(paired: Paired, epsilon: Level, delta: Level) -> BoolArray:
     margin, limit = float(exact_margin(epsilon)), float(exact_level(delta, "delta"))
     found = np.zeros(paired.correct.shape[1], dtype=bool)
     if paired.exact:
-        lost, won = _counts(paired)
+        (lost, won), test = _counts(paired), _test(paired)
         for point in range(len(found) - 1, -1, -1):
             n = len(paired.reference)
-            if loss_p_value(int(lost[point]), int(won[point]), n, margin) > limit:
+            if test(int(lost[point]), int(won[point]), n, margin) > limit:
                 break
             found[point] = True
         return found
@@ -127,8 +130,12 @@ def parity_p_values(paired: Paired, epsilon: Level) -> FloatArray:
         return weighted_p_values(loss, paired.weights, margin)
     if paired.clusters is not None:
         return clustered_p_values(loss, paired.clusters, margin)
-    pairs = zip(*_counts(paired), strict=True)
-    return np.array([loss_p_value(int(minus), int(plus), n, margin) for minus, plus in pairs])
+    pairs, test = zip(*_counts(paired), strict=True), _test(paired)
+    return np.array([test(int(minus), int(plus), n, margin) for minus, plus in pairs])
+
+
+def _test(paired: Paired) -> Callable[[int, int, int, float], float]:
+    return first_loss_p_value if paired.rule == 1 else loss_p_value
 
 
 def _counts(paired: Paired) -> tuple[IntArray, IntArray]:

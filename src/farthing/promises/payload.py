@@ -149,6 +149,12 @@ class Payload:
         del of, questions
         return None
 
+    def refuted(self, of: "Certificate") -> str:
+        """Say what the first rule got wrong, where it proved this; empty where nothing is known."""
+        if not self.withholds or of.asked_of is None or of.asked_of.missing != "worst":
+            return ""
+        return "calls that were not made counted as answers withheld, and not as wrong ones"
+
     def forecast(self, evidence: Any, of: "Certificate") -> str:
         """Say what would probably be proved where nothing was; empty where nobody knows."""
         del evidence, of
@@ -178,3 +184,6 @@ class Recorded(
     tag_field="kind",
 ):
     """A payload of this package: a kind adds its fields, and a tag."""
+
+    rule: int = 1
+    """The version of the rule that proved it; the default is the newest of the kind."""

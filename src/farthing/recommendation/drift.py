@@ -22,15 +22,18 @@ LEVEL = 0.01
 class Drift:
     """What a comparison of scores found."""
 
-    p_value: float
+    p_value: float | None
+    """None: not compared, since the promise is `refuted`."""
     n_old: int
     """Questions that calibrated."""
     n_new: int
+    refuted: str = ""
+    """Why the promise is not proved at all, whatever the questions."""
 
     @property
     def applies(self) -> bool:
         """Whether nothing speaks against the certificate."""
-        return self.p_value >= LEVEL
+        return self.p_value is not None and self.p_value >= LEVEL
 
     def sentence(self) -> str:
         """Say in one sentence whether the certificate still applies.
@@ -39,6 +42,8 @@ class Drift:
         The scores of 50 new questions look like those of the 200 that calibrated (p = 0.4), so \
 nothing speaks against the certificate.
         """
+        if self.p_value is None:
+            return self.refuted
         these = f"The scores of {self.n_new:,} new questions"
         those = f"those of the {self.n_old:,} that calibrated (p = {self.p_value:.2g})"
         if self.applies:
@@ -68,6 +73,9 @@ def check(
         split: as it was calibrated with; its seed is also that of the permutations.
     """
     bundle, arrays, parts = splits.open_bundle(folder, traces, split)
+    certificate = bundle.certificate
+    if certificate is not None and certificate.refuted:
+        return Drift(None, certificate.n, len(new), certificate.refuted)
     old = arrays.take(parts.calibrate)
     if bundle.questions.get("calibrate") not in (marks_of(old), question_hashes(old)):
         raise InputError(

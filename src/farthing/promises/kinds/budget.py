@@ -190,6 +190,8 @@ class Spending:
     kappas: FloatArray | None = None
     """[G] the threshold of each operating point, where they are one policy at several
     thresholds."""
+    rule: int | None = None
+    """The version of the rule that proves; None: the newest."""
 
     def __post_init__(self) -> None:
         check_shapes("cost_nano", self.cost_nano, "achieved", self.achieved)
@@ -204,6 +206,7 @@ class Spending:
 class BudgetPromise(Recorded, frozen=True, kw_only=True, tag="budget"):
     """An expected cost below a budget, with confidence 1 - delta over the calibration draw."""
 
+    rule: int = 2  # the first took the largest possible cost for proved without evidence
     evidence: ClassVar[type] = Spending
     right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
 
@@ -241,6 +244,13 @@ class BudgetPromise(Recorded, frozen=True, kw_only=True, tag="budget"):
     def recompute(self, evidence: Spending, of: Certificate) -> Certificate:
         """Certify again from other costs."""
         return certify(evidence, self.budget_nano, self.delta, **of.about)
+
+    def refuted(self, of: Certificate) -> str:
+        """Say that a budget of the largest possible cost was taken for proved."""
+        del of
+        return (
+            "its budget is the largest possible cost" if self.budget_nano == self.most_nano else ""
+        )
 
     @classmethod
     def asks(cls) -> type[Budget]:
@@ -329,6 +339,8 @@ def budget_point(spending: Spending, budget_nano: int, delta: Level) -> int | No
     shares = spending.cost_nano / spending.most_nano
     target = budget_nano / spending.most_nano
     p_values = np.array([mean_p_value(share, target, limit) for share in shares.T])
+    if spending.rule == 1 and target == 1:
+        p_values[:] = 0
     found = np.flatnonzero(proven(p_values, limit))
     achieved = spending.achieved.sum(axis=0)
     return int(found[np.argmax(achieved[found])]) if found.size else None

@@ -42,6 +42,8 @@ class PassedOn:
     """[n] whether the reference's answer is right."""
     role: str
     """The role that the reference fills."""
+    rule: int | None = None
+    """The version of the rule that proves; None: the newest."""
 
     def __post_init__(self) -> None:
         if self.answers.cost_nano is None:
@@ -58,12 +60,13 @@ class PassedOn:
         answered, cost = self.answers.answered, self.answers.cost_nano
         whole = np.where(answered, self.answers.correct, self.reference[:, None])
         assert cost is not None  # noqa: S101 - checked when it was made
-        return Paired(cost, whole, self.reference, role=self.role)
+        return Paired(cost, whole, self.reference, role=self.role, rule=self.rule)
 
 
 class EscalatedPromise(SideBySidePayload, frozen=True, kw_only=True, tag="escalated"):
     """Given answers are right, and with those passed on the whole is close to the reference."""
 
+    rule: int = 2  # the first as of `SelectivePromise` and `ParityPromise`
     evidence: ClassVar[type] = PassedOn
     right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
     withholds: ClassVar[bool] = True

@@ -213,6 +213,7 @@ class Parity(BesideReference):
 class ParityPromise(BesideReferencePayload, frozen=True, kw_only=True, tag="parity"):
     """Accuracy close to a reference model's, with confidence 1 - delta over the draw."""
 
+    rule: int = 2  # the first proved by `first_loss_p_value`
     evidence: ClassVar[type] = Paired
     difference: ClassVar[bool] = True
 

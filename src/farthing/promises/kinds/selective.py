@@ -259,6 +259,7 @@ class Selective(Promise):
 class SelectivePromise(SideBySidePayload, frozen=True, kw_only=True, tag="selective"):
     """Answers that are given are right, with confidence 1 - delta over the calibration draw."""
 
+    rule: int = 2  # the first took calls that were not made for answers withheld
     evidence: ClassVar[type] = Answers
     withholds: ClassVar[bool] = True
 

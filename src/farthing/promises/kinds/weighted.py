@@ -99,6 +99,8 @@ class Weighted:
     """[n] likelihood ratio of target to calibration mix, up to a common factor."""
     largest: float
     """Largest weight of a new question that the promise covers, in the same units."""
+    rule: int | None = None
+    """The version of the rule that proves; None: the newest."""
 
     def __post_init__(self) -> None:
         as_scores(self.critical)
@@ -114,6 +116,7 @@ class Weighted:
 class WeightedPromise(Recorded, frozen=True, kw_only=True, tag="weighted"):
     """Coverage over another mix of questions, on average over calibration draws."""
 
+    rule: int = 2  # the first rounded sums of weights
     evidence: ClassVar[type] = Weighted
     right: ClassVar[Literal["answer", "sets", "given"]] = "sets"
     whole_sets: ClassVar[bool] = True
@@ -252,11 +255,12 @@ def effective_size(weights: FloatArray) -> float:
 
 
 def _ranks(sample: Weighted, new: FloatArray, alpha: Level) -> IntArray:
-    level = exact_level(alpha)
+    level, number = exact_level(alpha), float if sample.rule == 1 else Fraction
     order = np.argsort(sample.critical, kind="stable")
-    before = np.concatenate([[0.0], np.cumsum(sample.weights[order])])
-    # Multiplied out, so that whole weights are compared without rounding.
-    bearable = level.numerator * (before[-1] + new) - level.denominator * new
+    weights = np.array([*map(number, new)], dtype=object)
+    # Sums of fractions are exact, so that equal weights give the rank of split conformal.
+    before: Any = np.array([number(0), *map(number, sample.weights[order])], dtype=object).cumsum()
+    bearable = level.numerator * (before[-1] + weights) - level.denominator * weights
     ranks: IntArray = np.searchsorted(level.denominator * before[:-1], bearable, side="right")
     return ranks
 

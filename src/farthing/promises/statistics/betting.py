@@ -20,7 +20,7 @@ def mean_p_value(values: FloatArray, mean: float, delta: float) -> float:
 
     Args:
         values: [n] in [0, 1].
-        mean: the hypothesis, in (0, 1).
+        mean: the hypothesis; 1 is refuted by any smaller value, and more than 1 needs no refuting.
         delta: the level that bets are sized for; any p-value is valid, this one is strongest there.
 
     Source: Waudby-Smith and Ramdas 2024, section 4.1 and equation 26 (predictable plug-in bets).
@@ -29,8 +29,10 @@ def mean_p_value(values: FloatArray, mean: float, delta: float) -> float:
     >>> mean_p_value(cheap, 0.2, 0.05) < 0.05 < mean_p_value(cheap, 0.1, 0.05)
     True
     """
-    if not 0 < mean < 1 or not len(values):
-        return 0.0 if mean >= 1 else 1.0
+    if mean >= 1:  # the largest mean there is, which only values that are all 1 do not refute
+        return float(mean == 1 and bool((values >= 1).all()))
+    if mean <= 0 or not len(values):
+        return 1.0
     x = np.asarray(values, dtype=np.float64)[np.random.default_rng(0).permutation(len(values))]
     bets = np.minimum(_bets(x, delta), _MOST / (1 - mean))
     fortune = np.cumsum(np.log1p(-bets * (x - mean)))

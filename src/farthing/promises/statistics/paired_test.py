@@ -2,11 +2,14 @@
 
 On each question an operating point loses (the reference is right and it is not), wins (the other
 way round) or neither. Their chances are b, c and 1 - b - c, and the loss of accuracy is b - c. The
-score statistic orders the outcomes; its p-value is the largest over all (b, c) with b - c >=
-epsilon and b + c in a confidence interval, plus the chance that b + c is outside.
+score statistic orders the outcomes; the p-value of one is the largest chance of those that are as
+good over all (b, c) with b - c >= epsilon and b + c in a confidence interval, plus the chance that
+b + c is outside. That interval depends on the outcome, so of these p-values the largest is taken
+over fewer losses and more wins.
 """
 
 from functools import cache
+from math import ceil, floor, isqrt, sqrt
 
 import numpy as np
 
@@ -17,6 +20,8 @@ OUTSIDE = 0.001
 """The chance that b + c is outside its interval, which every p-value contains."""
 _CELLS = 48
 _SPLIT = 4
+_FINE = 250
+"""Cells of the square root of b + c, for the square root of a question."""
 SLACK = 0.01
 """How far a p-value may be above the supremum, relatively."""
 _TINY = 1e-300
@@ -28,10 +33,11 @@ _LEFT_OUT = 1e-12
 def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
     """Return the p-value of the hypothesis that accuracy falls by epsilon or more.
 
-    It is exact and unconditional: for every b and c with b - c >= epsilon, Pr[p <= u] <= u. The
-    supremum over the unknown b + c is bounded on intervals, so it holds between points of a grid
-    too; the bound is at most 1 % above the supremum. It is never below 0.001, the chance that
-    b + c is outside its interval.
+    It is exact and unconditional: for every b and c with b - c >= epsilon, Pr[p <= u] <= u. It is
+    monotone: one more loss or one less win never lowers it, so that questions which nobody graded
+    may count at worst, whoever chose them. The supremum over b + c is bounded on the cells of a
+    grid that depends on n alone; the bound is about 1 % above the supremum. It is never below
+    0.00101, of which 0.001 is the chance that b + c is outside its interval.
 
     Args:
         lost: questions that the reference alone has right.
@@ -44,9 +50,28 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
     Hsueh, Liu and Chen 2001, over an interval as in Berger and Boos 1994.
 
     >>> [round(loss_p_value(lost, 9, 300, 0.02), 3) for lost in (5, 8, 12)]
-    [0.009, 0.06, 0.289]
+    [0.009, 0.06, 0.288]
     """
-    reach = _region(lost, won, n, epsilon)
+    own, stride = _cells(lost + won, n), 1 + isqrt(lost + won) // 4
+    best = _highest(_monotone(lost, won, n, epsilon), own, epsilon, OUTSIDE * SLACK)
+    # A cell outside the interval is in that of other outcomes as well. Regions only shrink on the
+    # way to them, so the nearest one decides; now and then all that is left is compared at once.
+    fewer = [(left, won) for left in range(lost - 1, -1, -1)]
+    more = [(lost, right) for right in range(won + 1, n - lost + 1)]
+    for side, outcomes in enumerate((fewer, more)):
+        edge, limit = own[side], _cells((won, n)[side], n)[side]
+        for step, outcome in enumerate(outcomes, start=1):
+            reach, end = _monotone(*outcome, n, epsilon), _cells(sum(outcome), n)[side]
+            if not step % stride and _highest(reach, (edge, limit), epsilon, best) == best:
+                break
+            best, edge = _highest(reach, (edge, end), epsilon, best), end
+    return min(1.0, best + OUTSIDE)
+
+
+@cache
+def first_loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
+    """Return the p-value of the first rule, to check its certificates; it is not monotone."""
+    reach = _region(float(_score(lost, won, n, epsilon)), n, epsilon)
     least, most = binomial_interval(lost + won, n, OUTSIDE)
     edges = np.linspace(max(least, abs(epsilon)), max(most, abs(epsilon)), _CELLS + 1)
     low, high = edges[:-1], edges[1:]
@@ -54,25 +79,68 @@ def loss_p_value(lost: int, won: int, n: int, epsilon: float) -> float:
     while low.size:
         middle = (low + high) / 2
         best = max(best, float(_chance(reach, middle, middle, epsilon).max()))
-        # More wins and fewer losses make the region likelier, so its corner bounds the interval.
         alive = _chance(reach, low, high, epsilon) > best * (1 + SLACK)
-        low, high = _refine(low[alive], high[alive])
+        edges = np.linspace(low[alive], high[alive], _SPLIT + 1)
+        low, high = edges[:-1].ravel(), edges[1:].ravel()
     return min(1.0, best * (1 + SLACK) + OUTSIDE)
 
 
-def _refine(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    edges = np.linspace(low, high, _SPLIT + 1)
-    return edges[:-1].ravel(), edges[1:].ravel()
+@cache
+def _cells(discordant: int, n: int) -> tuple[int, int]:
+    """Return the cells that the interval of b + c is in, the first and the one after the last."""
+    least, most = binomial_interval(discordant, n, OUTSIDE)
+    cells = ceil(_FINE * sqrt(n))
+    return floor(sqrt(least) * cells), ceil(sqrt(most) * cells)
 
 
-def _region(lost: int, won: int, n: int, epsilon: float) -> IntArray:
-    """Return for each number of discordant questions, [n + 1], how many losses are as good.
+def _highest(reach: IntArray, cells: tuple[int, int], epsilon: float, best: float) -> float:
+    """Return the largest bound of a region's chance on any of the cells, or `best` if that is more.
+
+    More wins and fewer losses make a region likelier, so the corner of one or more cells bounds it.
+    """
+    (first, last), n = sorted(cells), len(reach) - 1
+
+    def bound(starts: IntArray, size: int) -> FloatArray:
+        ends = np.stack([starts, np.minimum(starts + size, last)]) / ceil(_FINE * sqrt(n))
+        some = np.array_split(np.maximum(ends**2, abs(epsilon)), len(starts) // _CELLS + 1, axis=1)
+        return np.concatenate([_chance(reach, low, high, epsilon) for low, high in some])
+
+    size = 1
+    while last - first > _CELLS * size:
+        size *= _SPLIT
+    starts = np.arange(first, last, size)
+    while starts.size:
+        best = max(best, float(bound(np.minimum(starts + size // 2, last - 1), 1).max()))
+        starts = starts[bound(starts, size) > best]
+        size //= _SPLIT
+        starts = (starts[:, None] + size * np.arange(_SPLIT if size else 0)).ravel()
+        starts = starts[starts < last]
+    return best
+
+
+def _score(lost: IntArray | int, won: IntArray | int, n: int, epsilon: float) -> FloatArray:
+    spread = np.maximum(_spread(np.asarray(lost + won), n, epsilon), _TINY)
+    return np.asarray((lost - won - n * epsilon) / spread)
+
+
+def _spread(discordant: IntArray, n: int, epsilon: float) -> FloatArray:
+    return np.asarray(np.sqrt(n * (np.maximum(discordant / n, abs(epsilon)) - epsilon**2)))
+
+
+def _monotone(lost: int, won: int, n: int, epsilon: float) -> IntArray:
+    """Return the region of the largest score over fewer losses and more wins."""
+    fewer = _score(np.arange(lost + 1), won, n, epsilon)
+    more = _score(lost, np.arange(won, n - lost + 1), n, epsilon)
+    return _region(float(max(fewer.max(), more.max())), n, epsilon)
+
+
+def _region(z: float, n: int, epsilon: float) -> IntArray:
+    """Return for each number of discordant questions, [n + 1], how many losses score z or less.
 
     -1: none. Fewer losses or more wins never leave the region: it stays or rises by one.
     """
     k = np.arange(n + 1)
-    spread = np.sqrt(n * (np.maximum(k / n, abs(epsilon)) - epsilon**2))
-    z = (lost - won - n * epsilon) / max(spread[lost + won], _TINY)
+    spread = _spread(k, n, epsilon)
     reach = np.floor((k + n * epsilon + z * spread) / 2 + 1e-9).astype(np.int64)
     reach[spread == 0] = 0 if z >= 0 else -1  # no discordant question, at epsilon 0: z is 0 there
     # The edge's slope is below 3/4 wherever it is below k, but for a large epsilon it may fall, and

@@ -1,0 +1,370 @@
+"""How often something false is proved, where the truth is known and lies on the border.
+
+    .venv/bin/python benchmarks/false_proofs.py [--runs 200] [--only TEXT]
+
+Every setting promises what is just false in truth, or further from it, so each proof is a false
+one, and delta bounds how often it may come. Counts are drawn for the provers themselves. Recorded
+calls with holes are drawn from 20,000 questions, of which all is known, and are read and proved as
+`calibrate` does. Of what takes long, such as `recommend`, a fifth or a tenth of the runs are made.
+A binomial test says whether false proofs come too often; the exit code is then 1.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from missing_calls import lacking
+from msgspec import structs
+from scipy import stats
+from validity import Scenario
+from validity import pool as three_models
+
+import farthing as ft
+from farthing.errors import FarthingError
+from farthing.methods.base import Dataset
+from farthing.methods.selective.learner import confident
+from farthing.promises.agreeing import Agreeing, agreement_point
+from farthing.promises.answers import Answers, selective_point
+from farthing.promises.kinds.budget import Spending, budget_point
+from farthing.promises.kinds.escalated import PassedOn, escalated_point
+from farthing.promises.kinds.weighted import Weighted, weighted_threshold
+from farthing.promises.paired import Paired, parity_point
+from farthing.promises.statistics.clusters import Clusters
+from farthing.recommendation import splits
+from farthing.recommendation.certify import Contender, Serving, prove_bundle
+from farthing.recommendation.escalation import EscalationModel
+from farthing.recommendation.played import (
+    PlayedPolicy,
+    ProvingQuestions,
+    Questions,
+    TrainingQuestions,
+    operating_points_of,
+)
+from farthing.recommendation.promised_grade import read_for
+from farthing.recommendation.prove import LaidOut
+from farthing.recommendation.prove_selective import laid_out_by
+from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
+from farthing.traces.eligibility import asked_all, only
+
+SEED = 7_350_000
+"""Far from the seeds of the tests."""
+WORLD = 20_000
+ROLES = ("small", "large")
+TENTH = Fraction(1, 10)
+TOO_OFTEN = 0.001
+"""The p-value of the binomial test below which a rate is exceeded."""
+Rng = np.random.Generator
+Run = Callable[[Rng], bool]
+"""Returns whether what is false was proved."""
+Setting = tuple[str, Run, float, int]
+"""A name, what is run, how often it may be proved, and of how many runs one is made."""
+
+
+def counts() -> Iterator[Setting]:
+    """The provers, on counts drawn at the very border."""
+    for n, epsilon, apart, delta in (
+        *((n, epsilon, 0.2, 0.1) for n in (40, 100, 400) for epsilon in (0.05, 0.0, -0.05)),
+        *((100, 0.05, apart, delta) for apart, delta in ((0.06, 0.1), (0.2, 0.01), (0.2, 0.3))),
+    ):
+        name = f"6 parity, n {n}, epsilon {epsilon:g}, {apart:g} apart, delta {delta:g}"
+        for hidden in (0, 2):
+            run = parity(n, epsilon, apart, delta, hidden)
+            yield f"{name}{', 2 grades hidden' if hidden else ''}", run, delta, 1
+    for n, delta in ((40, 0.1), (100, 0.01), (400, 0.3)):
+        for prove in (agreement, selective, escalated, requests):
+            yield f"{prove.__name__}, n {n}, delta {delta}", partial(prove, n, delta), delta, 1
+        for mean in (0.05, 0.5, 1.0):
+            run = partial(budget, n, mean, delta)
+            yield f"6 budget {mean:g} of the most, n {n}, delta {delta}", run, delta, 1
+    for weight in (1.0, 0.1):
+        yield f"6 coverage, all weights {weight:g}", partial(weighted, weight), 0.1, 1
+
+
+def parity(n: int, epsilon: float, apart: float, delta: float, hidden: int) -> Run:
+    """As much is lost as may be; who hides grades counts as lost what that helps to prove."""
+    chances = [(apart + epsilon) / 2, (apart - epsilon) / 2, 1 - apart]
+
+    @cache
+    def proves(lost: int, won: int) -> bool:
+        right, ours = np.arange(n) >= won, (np.arange(n) < n - lost)[:, None]
+        paired = Paired(np.ones((n, 1), int), ours, right)
+        return parity_point(paired, str(epsilon), str(delta)) is not None
+
+    def run(rng: Rng) -> bool:
+        lost, won, neither = (int(number) for number in rng.multinomial(n, chances))
+        return any(proves(lost + more, won) for more in range(1 + min(hidden, neither)))
+
+    return run
+
+
+def agreement(n: int, delta: float, rng: Rng) -> bool:
+    """A twentieth is answered otherwise, and a hair less is promised."""
+    same = rng.random((n, 1)) >= 0.05
+    agreeing = Agreeing(np.ones((n, 1), int), same, "large")
+    return agreement_point(agreeing, "0.0499999", str(delta)) is not None
+
+
+def selective(n: int, delta: float, rng: Rng) -> bool:
+    """A tenth of the answers given is wrong, at each of three thresholds."""
+    answered = rng.random((n, 1)) < [0.4, 0.6, 0.9]
+    right = np.broadcast_to(rng.random((n, 1)) >= 0.1, answered.shape)
+    return selective_point(Answers(answered, right), "0.0999999", str(delta)) is not None
+
+
+def escalated(n: int, delta: float, rng: Rng) -> bool:
+    """Answers given keep their level; with the rest passed on a twentieth is lost."""
+    answered, wrong = rng.random((n, 1)) < 0.8, rng.random((n, 1)) < 0.0625
+    some = Answers(answered, ~wrong, cost_nano=np.ones((n, 1), int))
+    passed = PassedOn(some, np.ones(n, bool), "large")
+    return escalated_point(passed, "0.2", "0.05", str(delta)) is not None
+
+
+def requests(n: int, delta: float, rng: Rng) -> bool:
+    """Questions are asked one to five times, with one answer each; a twentieth of them is lost."""
+    question = np.repeat(np.arange(n), rng.integers(1, 6, n))
+    ours, right = (rng.random(n) >= 0.05)[question, None], np.ones(len(question), bool)
+    paired = Paired(np.ones(ours.shape, int), ours, right, clusters=Clusters(question, most=5))
+    return parity_point(paired, "0.05", str(delta)) is not None
+
+
+def budget(n: int, mean: float, delta: float, rng: Rng) -> bool:
+    """A question costs the most or nothing, and in expectation what it is to stay below."""
+    cost = np.where(rng.random((n, 1)) < mean, 1_000, 0)
+    spending = Spending(cost, np.ones((n, 1), bool), 1_000)
+    return budget_point(spending, round(1_000 * mean), str(delta)) is not None
+
+
+def weighted(weight: float, rng: Rng) -> bool:
+    """Return whether a question is missed, which takes the place of a false proof."""
+    *scores, new = rng.random(100)
+    sample = Weighted(np.array(scores), np.full(99, weight), weight)
+    return bool(new < weighted_threshold(sample, "0.1").kappa)
+
+
+def pool(n: int, seed: int) -> TraceArrays:
+    """Return questions that both models were asked, with ties among their confidences."""
+    return only(three_models(n, SEED + seed, Scenario(levels=8), 0.25), ROLES)
+
+
+def drawn(of: TraceArrays, n: int, rng: Rng) -> TraceArrays:
+    """Return so many questions of a world, each a new one."""
+    content = rng.integers(1, 2**63, n, dtype=np.uint64)
+    new = of.take(rng.integers(0, len(of), n))
+    return replace(new, ids=np.array([f"n{i}" for i in range(n)]), content=content)
+
+
+def answers(of: TraceArrays, right: BoolArray, failed: BoolArray) -> TraceArrays:
+    """Return the questions with other answers, [n, 2] right or not; some, [n], have none at all."""
+    there = ~failed[:, None, None]
+    answer = np.where(there, np.where(right[:, None], 0, of.answer.clip(1)), NO_ANSWER)
+    return replace(of, answer=answer.astype(np.int16), correct=right[:, None] & there)
+
+
+HOLES = {
+    "no hole": (False, False),
+    "small missing where wrong": (True, False),
+    "large missing where wrong": (False, True),
+    "both missing where wrong": (True, True),
+    "nested": (True, True),
+}
+
+
+def asked(of: TraceArrays, kind: str, rng: Rng) -> BoolArray:
+    """Return which calls were made, [n, 2]; of the others 60 % are missing, by a lot a question."""
+    out = rng.random((len(of), 1)) < 0.6
+    made = of.correct[:, 0] | ~(np.array(HOLES[kind]) & out)
+    return made & made[:, 1:] if kind == "nested" else made
+
+
+def holes() -> Iterator[Setting]:
+    """Promises at the worst, about the questions that the reference was asked."""
+    for what in ("parity", "agreement", "selective", "escalated"):
+        for kind in HOLES:
+            for n in (100, 400):
+                run = at_worst(what, kind, n, 1, 0.0)
+                yield f"1 {what} at worst, {kind}, n {n}", run, 0.1, 1
+        yield f"1 {what} at worst, free models", at_worst(what, "nested", 400, 0, 0.0), 0.1, 1
+        run = at_worst(what, "no hole", 400, 1, 0.15)
+        yield f"2 {what}, 15 % without an answer", run, 0.1, 1
+
+
+def at_worst(what: str, kind: str, n: int, price: int, failed: float) -> Run:
+    """A policy at one threshold is promised a little more than is true of it in the world."""
+    made = cache(lambda: border(what, kind, price, failed))
+    return lambda rng: proves(made()[0], drawn(made()[1], n, rng))
+
+
+def border(what: str, kind: str, price: int, failed: float) -> tuple[Contender, TraceArrays]:
+    """Return a trained policy with its false promise, and the world with its holes."""
+    rng = np.random.default_rng([SEED, len(what), len(kind)])
+    train, world = (replace(one, cost_nano=one.cost_nano * price) for one in pools())
+    world = answers(world, world.correct[:, 0], rng.random(WORLD) < failed)
+    made = asked(world, kind, rng)
+    grade = "same as large" if what == "agreement" else "right"
+    bundle = ft.fit("conformal-arbitrage", traces(train), grade=grade).bundle
+    row = np.array([0.9])
+    if what in {"selective", "escalated"}:
+        played = splits.as_played("", bundle, train)
+        policy = confident(bundle.policy, played, bundle.empty, TENTH).policy
+        row = laid_out_by(policy, TrainingQuestions(train, played), TENTH)[-1:]
+        bundle = structs.replace(bundle, policy=policy, empty="allow")
+    promise = false_of(what, bundle, world.take(np.flatnonzero(made[:, 1])), row)
+    known = read_for(promise, train, bundle.origin.grade)
+    trained = TrainingQuestions(known, splits.as_played("", bundle, known))
+    nothing: Any = None  # each run draws what is to prove
+    contender = Contender(bundle, promise, trained, nothing, laid_out=LaidOut(row, "the policy"))
+    return contender, lacking(world, made)
+
+
+@cache
+def pools() -> tuple[TraceArrays, TraceArrays]:
+    """Return what trains, and the world."""
+    return pool(300, 1), pool(WORLD, 2)
+
+
+def traces(of: TraceArrays, missing: Any = None) -> ft.Traces:
+    """Return questions as the library takes them."""
+    return ft.Traces(Dataset("", of, missing=missing))
+
+
+def proves(one: Contender, log: TraceArrays) -> bool:
+    """Return whether the promise is proved of recorded questions, read as `calibrate` does."""
+    some, asked_of = asked_all(log, splits.models_of(one.bundle, one.asked, log), "worst")
+    graded = read_for(one.asked, some, one.bundle.origin.grade)
+    played = splits.as_played("", one.bundle, graded)
+    prove = ProvingQuestions(graded, played, asked_of=asked_of)
+    made = prove_bundle(replace(one, prove=prove, serving=Serving(asked_of=asked_of)))
+    return made.certificate.promises
+
+
+def false_of(what: str, bundle: Any, truth: TraceArrays, row: FloatArray) -> Any:
+    """Return a promise that one question more would have kept, of those whose truth is given."""
+    trial = ft.Agreement("large") if what == "agreement" else ft.Parity("large")
+    graded = read_for(trial, truth, bundle.origin.grade)
+    part = Questions(graded, splits.as_played("", bundle, graded))
+    points = operating_points_of(PlayedPolicy(bundle.policy, bundle.empty).replay(part.played), row)
+    right, given, n = points.correct[:, 0], points.answered[:, 0], len(truth)
+    if what == "parity":
+        return ft.Parity("large", Fraction(int(truth.correct[:, 0, 1].sum() - right.sum()), n))
+    if what == "agreement":
+        return ft.Agreement("large", Fraction(int((~right | ~given).sum()) - 1, n))
+    wrong = Fraction(int((given & ~right).sum()) - 1, int(given.sum()))
+    if what == "selective":
+        return ft.Selective(1 - wrong, TENTH)
+    theirs = EscalationModel.of(part, "large").right
+    lost = int((theirs & given).sum() - (right & given).sum())  # the other promise is kept
+    return ft.Selective(1 - wrong - TENTH, TENTH, "large", Fraction(max(lost, 1), n))
+
+
+def texts() -> Iterator[Setting]:
+    """Proofs from texts, and whole runs."""
+    yield "3 parity, 60 questions in ten wordings each", wordings(ft.Parity, "right"), 0.1, 5
+    run = wordings(ft.Agreement, "same as large")
+    yield "3 agreement, 60 questions in ten wordings each", run, 0.1, 5
+    yield "2 a gain, half without an answer", half_unanswered, 0.1, 10
+    yield "4 what trained is read again and proves", read_again, 0.1, 5
+    for gold in ("7.0", "seven", "7 %", "nan", "(B)"):
+        yield f"5 gold {gold} beside 7", partial(gold_apart, gold), 0.1, 10
+    yield "1 holes and a deadline", deadline, 0.1, 10
+
+
+VARIANTS = ("{}", "{} ", "  {}", "{}?", "{}.", "{}\n", "{} .", "{}!", " {} ", "{}..")
+
+
+def wordings(promise: Any, grade: str) -> Run:
+    """The small model loses a tenth of the questions, and answers the wordings of one alike."""
+    policy = cache(lambda: ft.fit("always-small", traces(pool(60, 3)), grade=grade))
+
+    def run(rng: Rng) -> bool:
+        log = [row for _ in range(60) for row in table(rng, 0.9, VARIANTS)]
+        return proved(lambda: policy().calibrate(ft.from_records(log), promise("large", TENTH)))
+
+    return run
+
+
+def table(rng: Rng, share: float, forms: Any = ("{}",), **gold: str) -> list[dict[str, Any]]:
+    """Return the calls of one new question, which the small model answers as often as is said."""
+    text = " ".join(bytes(word.tolist()).decode() for word in rng.integers(97, 123, (9, 6)))
+    right = {"small": bool(rng.random() < share), "large": True}
+    return [
+        {"prompt": form.format(text), "llm": role, "response": "7" if right[role] else "5"}
+        | {"usd": 1e-4 if role == "small" else 2e-3}
+        | (gold or {"passed": right[role]})
+        for form in forms
+        for role in ROLES
+    ]
+
+
+def gold_apart(gold: str, rng: Rng) -> bool:
+    """The small model is right half as often as the large one, which no gold says."""
+    log = [row for _ in range(200) for row in table(rng, 0.5, gold=gold)]
+    return proved(lambda: ft.recommend(ft.from_records(log), ft.Parity("large")))
+
+
+def read_again(rng: Rng) -> bool:
+    """A policy is proved on what it was fitted to, under other ids."""
+    log = drawn(pools()[1], 60, rng)
+    policy = ft.fit("conformal-arbitrage", traces(log))
+    promise = false_of("parity", policy.bundle, pools()[1], np.array([0.9]))
+    again = replace(log, ids=np.array([f"again{i}" for i in range(60)]))
+    return proved(lambda: policy.calibrate(traces(again), promise))
+
+
+def half_unanswered(rng: Rng) -> bool:
+    """The small model wins a tenth of what is answered, a twentieth of all, and that is asked."""
+    right = rng.random((800, 2)) < [0.9, 0.8]
+    log = answers(drawn(pools()[1], 800, rng), right, rng.random(800) < 0.5)
+    return proved(lambda: ft.recommend(traces(log), ft.Parity("large", Fraction(-1, 20))))
+
+
+def deadline(rng: Rng) -> bool:
+    """The small model loses more than is allowed, and is missing where it is wrong."""
+    log = drawn(pools()[1], 600, rng)
+    log = answers(log, rng.random((600, 2)) < [0.6, 0.95], np.zeros(600, bool))
+    log.signals["latency_s"] = np.tile([0.5, 3.0], (600, 1))[:, None].astype(np.float32)
+    log = lacking(log, asked(log, "small missing where wrong", rng))
+    promise = ft.Parity("large", TENTH)
+    return proved(lambda: ft.recommend(traces(log, "worst"), promise, deadline_s=1.0))
+
+
+def proved(proof: Callable[[], Any]) -> bool:
+    """Return whether anything is proved; what is refused is not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = proof()
+        except FarthingError:
+            return False
+    certificate = (made if isinstance(made, ft.Policy) else made.found).bundle.certificate
+    return certificate is not None and certificate.promises
+
+
+def main() -> None:
+    """Print a row for each setting; exit 1 where false proofs come too often."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--runs", type=int, default=200)
+    arguments.add_argument("--only", default="")
+    given = arguments.parse_args()
+    print("| setting | runs | proved | false | promised | p |\n|---|---:|---:|---:|---:|---:|")
+    too_often = []
+    for place, (name, run, promised, one_of) in enumerate([*counts(), *holes(), *texts()]):
+        if given.only not in name:
+            continue
+        runs = max(given.runs // one_of, 1)
+        false = sum(run(np.random.default_rng([SEED, place, i])) for i in range(runs))
+        p = stats.binomtest(false, runs, promised, alternative="greater").pvalue
+        too_often += [name] if p < TOO_OFTEN else []
+        row = f"| {name} | {runs} | {false} | {false / runs:.3f} | {promised:g} | {p:.2g} |"
+        print(row, "TOO OFTEN" if p < TOO_OFTEN else "", flush=True)
+    if too_often:
+        sys.exit(f"false proofs come too often: {'; '.join(too_often)}")
+
+
+if __name__ == "__main__":
+    main()
