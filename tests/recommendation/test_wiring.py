@@ -1,0 +1,162 @@
+"""What is known of questions reaches what needs it, and comes from where it may.
+
+Each test is of one wire: cut it, or join it to the next one, and the test fails.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_up_pool import asked_again, pool, questions
+from told_pool import both, paid, records, traces
+
+import farthing as ft
+from farthing.errors import InputError
+from farthing.methods.cards import card
+from farthing.promises.base import Promise
+from farthing.recommendation import candidates
+from farthing.recommendation.splits import Roles, split_four_ways
+from farthing.traces.eligibility import alike, only
+from farthing.traces.fingerprint import question_hashes
+
+TRAIN = traces(records("train", both(120, lost=12), sure=[0.5, 0.9] * 60))
+
+
+def small() -> ft.Policy:
+    return ft.fit("always-small", TRAIN)
+
+
+def drawn(right: dict[str, list[bool]], chance: list[float]) -> ft.Traces:
+    """Return questions of which each was put to large with its own probability."""
+    found = records("held", right, sure=[0.9] * len(chance))
+    for record, probability in zip(found, chance, strict=True):
+        record["calls"][-1]["asked_probability"] = probability
+    return traces(found)
+
+
+# Questions that were drawn with different probabilities
+
+
+def lossy(n: int, lost: int, often: float) -> ft.Traces:
+    """Return n questions whose first ones are lost, and were drawn `often` times as likely."""
+    chance = [0.1 * often if i < lost else 0.1 for i in range(n)]
+    return drawn(both(n, lost=lost), chance)
+
+
+@pytest.mark.parametrize("asked", [ft.Parity("large", 0.1), ft.Agreement("large", 0.1)], ids=str)
+def test_a_question_counts_by_the_probability_of_its_draw(asked: Promise) -> None:
+    """A tenth is lost of 600, and stands for far fewer where it was likelier to be drawn."""
+    policy = small().calibrate(lossy(600, 70, 10.0), asked)
+    assert policy.certificate is not None
+    assert policy.certificate.promises
+    with pytest.raises(InputError):
+        small().calibrate(drawn(both(600, lost=70), [0.1] * 600), asked)
+
+
+@pytest.mark.parametrize("asked", [ft.Parity("large", 0.1), ft.Agreement("large", 0.1)], ids=str)
+def test_losses_that_were_seldom_drawn_are_many(asked: Promise) -> None:
+    """Thirty of 600 are lost; each stands for ten that were not drawn."""
+    assert small().calibrate(drawn(both(600, lost=30), [0.1] * 600), asked).certificate
+    with pytest.raises(InputError):
+        small().calibrate(lossy(600, 30, 0.1), asked)
+
+
+WEIGHING = "only a proof of parity or agreement can weigh"
+OTHERS = {
+    "coverage": ft.Coverage(0.5),
+    "pac": ft.Coverage(0.5, 0.2),
+    "selective": ft.Selective(0.5),
+    "escalated": ft.Selective(0.5, 0.2, "large", 0.3),
+    "budget": ft.Budget("0.1", "0.5"),
+    "parity": ft.Parity("large", 0.3, per="request"),
+    "agreement": ft.Agreement("large", 0.3, per="request"),
+}
+
+
+@pytest.mark.parametrize("asked", OTHERS.values(), ids=OTHERS)
+def test_what_cannot_weigh_questions_refuses_those_that_were_not_drawn_alike(
+    asked: Promise,
+) -> None:
+    with pytest.raises(InputError, match=WEIGHING):
+        small().calibrate(lossy(200, 10, 5.0), asked)
+
+
+# What proving questions may not decide
+
+
+def test_who_is_paid_most_in_training_is_the_reference() -> None:
+    """Whatever is paid for on the questions that prove."""
+    right = dict.fromkeys(("small", "medium", "large"), [True] * 120)
+    policy, held = ft.fit("always-small", traces(records("train", right))), records("held", right)
+    for cost_usd in (0.0002, 0.1):
+        found = policy.calibrate(traces(paid(held, {"medium": cost_usd})), ft.Parity(None, 0.1))
+        assert found.certificate is not None
+        assert found.certificate.promise.held_to == "large"
+
+
+@pytest.mark.parametrize("asked", [ft.Parity("large", 0.3), ft.Agreement("large", 0.3)], ids=str)
+def test_the_bound_of_a_promise_per_request_is_of_training(asked: Promise) -> None:
+    """A question was asked at most thrice there, and five times where it proves."""
+    train, held = (asked_again(pool(150, seed), times) for seed, times in ((1, 3), (2, 5)))
+    held = replace(held, ids=np.char.add("held-", held.ids), content=held.content + 1_000)
+    policy = ft.fit("always-small", questions(train))
+    found = policy.calibrate(questions(held), replace(asked, per="request"))
+    assert found.certificate is not None
+    assert found.certificate.promise.per_request.most == 3  # type: ignore[attr-defined]
+    assert (found.certificate.n, found.certificate.requests) == (150, 750)
+
+
+def test_at_worst_no_question_with_an_unknown_call_trains() -> None:
+    arrays = only(pool(600, 6), ("small", "large"))
+    lacking = np.arange(600) % 4 == 0
+    made = arrays.made.copy()
+    made[lacking, 0, 0] = False
+    log = replace(
+        arrays,
+        made=made,
+        answer=np.where(made, arrays.answer, -1).astype(np.int16),
+        correct=arrays.correct & made,
+        cost_nano=np.where(made, arrays.cost_nano, 0),
+        signals={name: np.where(made, x, np.nan) for name, x in arrays.signals.items()},
+    )
+    asked = ft.Traces(replace(questions(log).dataset, missing="worst"))
+    found = ft.recommend(asked, ft.Parity("large", 0.4)).found
+    trained = found.bundle.questions["train"]
+    assert 100 < len(trained) <= found.sizes["train"]
+    assert not trained & question_hashes(log.take(lacking))
+    assert found.bundle.questions["calibrate"] & question_hashes(log.take(lacking))
+
+
+# What is measured
+
+
+def test_an_evaluation_counts_questions_as_if_they_were_drawn_alike() -> None:
+    """Of 400 questions all that were seldom drawn stay, and a tenth of the others."""
+    log = lossy(400, 200, 10.0)
+    stay = alike(log.arrays, np.arange(400))
+    lost = int((stay < 200).sum())
+    assert 5 < lost < 40
+    found = small().evaluate(log)
+    assert found.value.yours.questions == len(stay) == 200 + lost
+    assert found.metrics["accuracy"] == pytest.approx(200 / len(stay))
+
+
+def test_figures_of_questions_that_chose_allow_for_the_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their intervals are wider than those of the one point that was chosen would be."""
+    monkeypatch.setattr(candidates, "cards", lambda: [card("ucci")])
+    arrays = pool(500, 3)
+    found = ft.recommend(questions(arrays), ft.Parity("large", 0.05)).found
+    assert not found.held_out
+    proving = split_four_ways(arrays, 0, Roles(choose=False, measure=False)).prove
+    one, value = (
+        found.found.value,
+        ft.Policy(found.bundle).evaluate(questions(arrays.take(proving))).value,
+    )
+    assert (one.saved, one.gained) == (value.saved, value.gained)
+    assert one.saved_interval is not None
+    assert value.saved_interval is not None
+    widths = [high - low for low, high in (one.saved_interval, value.saved_interval)]
+    assert 1.1 < widths[0] / widths[1] < 2.2
+    assert found.found.judged is None
