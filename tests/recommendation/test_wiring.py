@@ -4,6 +4,7 @@ Each test is of one wire: cut it, or join it to the next one, and the test fails
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ import farthing as ft
 from farthing.errors import InputError
 from farthing.methods.cards import card
 from farthing.promises.base import Promise
+from farthing.promises.certificate import Certificate
 from farthing.recommendation import candidates
-from farthing.recommendation.splits import Roles, split_four_ways
+from farthing.recommendation.evaluate import evaluate
+from farthing.recommendation.splits import Roles, Split, split_four_ways
 from farthing.traces.eligibility import alike, only
 from farthing.traces.fingerprint import question_hashes
 
@@ -141,6 +144,16 @@ def test_an_evaluation_counts_questions_as_if_they_were_drawn_alike() -> None:
     assert found.metrics["accuracy"] == pytest.approx(200 / len(stay))
 
 
+def test_a_folder_is_evaluated_as_if_all_were_drawn_alike(tmp_path: Path) -> None:
+    """Of 200 lost ones, each of which was drawn for certain, a tenth is counted."""
+    log = lossy(400, 200, 10.0)
+    small().save(tmp_path / "bundle")
+    sizes = {"train": 1, "calibrate": 1, "test": 398}
+    found = evaluate(tmp_path / "bundle", log.arrays, split=Split(0, sizes))
+    assert 195 < found.value.yours.questions < 250
+    assert 0.85 < found.metrics["accuracy"] < 0.97
+
+
 def test_figures_of_questions_that_chose_allow_for_the_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -160,3 +173,56 @@ def test_figures_of_questions_that_chose_allow_for_the_choice(
     widths = [high - low for low, high in (one.saved_interval, value.saved_interval)]
     assert 1.1 < widths[0] / widths[1] < 2.2
     assert found.found.judged is None
+
+
+def test_at_worst_an_unknown_call_would_have_been_right() -> None:
+    """So a question that nobody is known to have right is not solved by asking nobody.
+
+    Of a hundred questions both have ten wrong; of four of these small was not asked.
+    """
+    found = records("held", both(100, lost=20, neither=10))
+    for record in found[20:24]:
+        record["calls"] = record["calls"][1:]
+    log = traces(found)
+    worst = ft.Traces(replace(log.dataset, missing="worst"))
+    metrics = small().evaluate(worst).metrics
+    assert metrics["solvable"] == pytest.approx(0.94)
+    assert metrics["coverage"] == pytest.approx(0.76)
+    assert metrics["coverage_solvable"] == pytest.approx(70 / 94)
+
+
+@pytest.mark.parametrize("marked", [1, 9, 10])
+def test_one_mark_says_nothing_of_other_holes(marked: int) -> None:
+    """Of ten questions that medium was not asked, so many say that chance left it out."""
+    right = dict.fromkeys(("small", "medium", "large"), [True] * 100)
+    found = records("q", right)
+    for i, record in enumerate(found[:10]):
+        record["calls"] = [call for call in record["calls"] if call["role"] != "medium"]
+        record.update({"missing_because": "chance"} if i < marked else {})
+    asked_of = small_of(traces(found)).asked_of
+    assert asked_of is not None
+    assert asked_of.missing == ("chance" if marked == 10 else "unknown")
+
+
+@pytest.mark.parametrize("known", [1, 89, 90])
+def test_one_probability_says_nothing_of_other_calls(known: int) -> None:
+    """A lot decided whether medium was asked where each call of it says with which chance."""
+    right = dict.fromkeys(("small", "medium", "large"), [True] * 100)
+    found = records("q", right)
+    for i, record in enumerate(found):
+        medium = record["calls"].pop(1)
+        if i >= 10:
+            medium |= {"asked_probability": 0.9} if i < 10 + known else {}
+            record["calls"].insert(1, medium)
+    asked_of = small_of(traces(found)).asked_of
+    assert asked_of is not None
+    assert asked_of.missing == ("chance" if known == 90 else "unknown")
+
+
+def small_of(log: ft.Traces) -> Certificate:
+    """Return what is proved of the small model, trained beside medium and large."""
+    right = dict.fromkeys(("small", "medium", "large"), [True] * 60)
+    policy = ft.fit("agreement-cascade", traces(records("train", right)))
+    certificate = policy.calibrate(log, ft.Agreement("large", 0.2)).certificate
+    assert certificate is not None
+    return certificate
