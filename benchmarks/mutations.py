@@ -60,7 +60,10 @@ ROOMS = (
         tuple(f"traces/{name}.py" for name in ("eligibility", "arrays", "copies", "fingerprint")),
         "traces recommendation/test_missing_calls recommendation/test_copies test_bundle",
     ),
-    Room(("traces/importers/*.py",), "traces/test_import cli/test_import cli/test_several_files"),
+    Room(
+        ("traces/importers/*.py",),
+        "traces/test_import cli/test_import cli/test_costs cli/test_several_files",
+    ),
     Room(
         ("money.py", "models/usage.py", "models/prices.py"),
         "models/test_prices models/test_dearest_tier models/test_providers gateway/test_spending "
