@@ -50,7 +50,7 @@ ROOMS = (
         "promises recommendation/test_levels_are_divided recommendation/test_promises "
         "recommendation/test_what_each recommendation/test_without_gold recommendation/test_copies",
     ),
-    Room(("recommendation/*.py",), "recommendation"),
+    Room(("recommendation/*.py",), "recommendation cli/test_costs cli/test_pipeline"),
     Room(
         ("process/play.py", "process/replay.py", "process/operating_points.py"),
         "process methods/test_lookahead methods/pools/test_agreement_cascade "

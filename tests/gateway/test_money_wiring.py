@@ -1,5 +1,6 @@
 """What a request's tries cost reaches its budget and its receipt, to the nano-dollar."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ from gateway_running import Running, gateway, models, serve_section
 from policy_running import letter
 from serving import marked, total, until
 
+from farthing.gateway.policy_reply import Baseline
+from farthing.models.prices import Rates, TokenPrice
 from farthing.storage.ledger.base import Amount
+from farthing.traces.base import Call
 
 SECTION = serve_section(default_max_output=1_000)
 
@@ -91,3 +95,19 @@ def test_a_try_that_failed_is_in_the_cost_of_its_reply(tmp_path: Path) -> None:
         assert [one["cost_usd"] for one in said["calls"]] == [bound / 1e9, paid / 1e9]
         assert said["cost_nano"] == bound + paid == settled(running, "all").nano
     assert said["saved_usd"] == pytest.approx(-bound / 1e9)  # large itself is what is saved on
+
+
+def test_the_strongest_would_have_cost_its_own_tokens_or_those_of_the_last_reply() -> None:
+    price = TokenPrice((Rates(Decimal(10), Decimal(20)),))
+    strongest = Baseline("large", price)
+
+    def call(role: str, read: int | None, wrote: int | None) -> Call:
+        return Call(round=1, role=role, input_tokens=read, output_tokens=wrote)
+
+    first, last, unsaid = call("small", 10, 5), call("small", 30, 9), call("small", None, None)
+    own = call("large", 20, 7)
+    assert strongest.would_cost([first, own, last, unsaid]) == 20 * 10_000 + 7 * 20_000
+    assert strongest.would_cost([first, last, unsaid]) == 30 * 10_000 + 9 * 20_000
+    assert strongest.would_cost([call("large", None, None), first]) == 10 * 10_000 + 5 * 20_000
+    assert strongest.would_cost([unsaid]) is strongest.would_cost([]) is None
+    assert Baseline("large", None).would_cost([first]) is None

@@ -226,3 +226,32 @@ def small_of(log: ft.Traces) -> Certificate:
     certificate = policy.calibrate(log, ft.Agreement("large", 0.2)).certificate
     assert certificate is not None
     return certificate
+
+
+DOORS = {
+    "recommend": lambda log: ft.recommend(log, ft.Parity("large", 0.3)),
+    "auto": lambda log: ft.fit("auto", log),
+    "calibrate": lambda log: small().calibrate(log, ft.Parity("large", 0.3)),
+    "evaluate": lambda log: small().evaluate(log),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    ("roles", "usd", "said"),
+    [
+        (("small", "large"), None, "no call of these traces has a cost"),
+        (("large",), None, "no call of large has a cost"),
+        (("small", "large"), 0.0, "every cost in these traces is 0"),
+    ],
+)
+def test_where_nobody_knows_what_calls_cost_nothing_is_saved(
+    door: str, roles: tuple[str, ...], usd: float | None, said: str
+) -> None:
+    found = records("held", both(100))
+    for call in (call for record in found for call in record["calls"] if call["role"] in roles):
+        call["cost_usd"] = usd
+    with pytest.warns(UserWarning, match="cost"):
+        log = traces(found)
+    with pytest.raises(InputError, match=said):
+        DOORS[door](log)
