@@ -6,6 +6,7 @@ Every count of losses is tried, and held against the tail of the textbook's dist
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import farthing as ft
 from farthing.errors import CalibrationError
 from farthing.promises.agreeing import Agreeing
 from farthing.promises.answers import Answers
+from farthing.promises.base import Promise
 from farthing.promises.certificate import BoolArray
 from farthing.promises.kinds.escalated import PassedOn
 from farthing.promises.observed import Facts, PlayedPoints
@@ -44,23 +46,36 @@ def right(*lost: int) -> BoolArray:
     return np.arange(N)[:, None] >= np.array(lost)
 
 
-def proved_points(kind: str, share: Fraction, *lost: int) -> list[bool]:
-    """Return what a promise at a share of delta says of points that lose so many."""
+def asked_of(kind: str, share: Fraction, *lost: int) -> tuple[Promise, Any]:
+    """Return a promise at a share of delta, and points that lose so many as its evidence."""
     correct, cost = right(*lost), np.tile(np.arange(len(lost)), (N, 1))
     if kind == "parity":
         paired = Paired(cost, correct, np.ones(N, bool), "large", share=share)
-        return ft.Parity("large", "0.1", DELTA, share).proved(paired).tolist()
+        return ft.Parity("large", "0.1", DELTA, share), paired
     if kind == "agreement":
         agreeing = Agreeing(cost, correct, "large", share=share)
-        return ft.Agreement("large", "0.1", DELTA, share=share).proved(agreeing).tolist()
-    asked = ft.Selective("0.9", DELTA, *(("large", "0.1") if kind != "selective" else ()))
-    if kind == "whole":  # what is given is right as good as always
-        asked = ft.Selective("0.5", DELTA, "large", "0.1")
+        return ft.Agreement("large", "0.1", DELTA, share=share), agreeing
     answers = Answers(np.ones_like(correct), correct, cost_nano=cost, share=share)
     if kind == "selective":
-        return asked.proved(answers).tolist()
-    theirs = correct[:, 0] if kind == "given" else np.ones(N, bool)
-    return asked.proved(PassedOn(answers, theirs, "large")).tolist()
+        return ft.Selective("0.9", DELTA), answers
+    if kind == "given":  # the reference is right where the point is
+        return ft.Selective("0.9", DELTA, "large", "0.1"), PassedOn(answers, correct[:, 0], "large")
+    asked = ft.Selective("0.5", DELTA, "large", "0.1")  # what is given is right as good as always
+    return asked, PassedOn(answers, np.ones(N, bool), "large")
+
+
+def proved_points(kind: str, share: Fraction, *lost: int) -> list[bool]:
+    """Return which points are said to be proved; one of them is certified where any is."""
+    asked, evidence = asked_of(kind, share, *lost)
+    found: BoolArray = asked.proved(evidence)
+    certificate = asked.prove(evidence, fingerprint="")
+    assert certificate.promises == found.any()
+    promise: Any = certificate.promise
+    assert promise.point is None or found[promise.point]
+    assert promise.own_delta == DELTA * share
+    if isinstance(asked, ft.Parity | ft.Agreement):
+        assert [number <= asked.allows(N)(0) for number in lost[-1:]] == found[-1:].tolist()
+    return found.tolist()
 
 
 @pytest.mark.parametrize("share", SHARES, ids=str)
