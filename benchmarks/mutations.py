@@ -41,7 +41,9 @@ class Room:
     sources: tuple[str, ...]
     """Below the package, as `Path.glob` takes them."""
     tests: str
-    """Below tests/, in the order in which they run; a file may be named by its end."""
+    """Below tests/, by how their names begin, in the order in which they run."""
+    first: str = ""
+    """Of them, those that run before any other: quick ones that hold many wires."""
 
 
 ROOMS = (
@@ -49,8 +51,13 @@ ROOMS = (
         ("promises/**/*.py",),
         "promises recommendation/test_levels_are_divided recommendation/test_promises "
         "recommendation/test_what_each recommendation/test_without_gold recommendation/test_copies",
+        "recommendation/test_shares_of_delta",
     ),
-    Room(("recommendation/*.py",), "recommendation cli/test_costs cli/test_pipeline"),
+    Room(
+        ("recommendation/*.py",),
+        "recommendation cli/test_costs cli/test_pipeline",
+        "recommendation/test_shares_of_delta recommendation/test_wiring",
+    ),
     Room(
         ("process/play.py", "process/replay.py", "process/operating_points.py"),
         "process methods/test_lookahead methods/pools/test_agreement_cascade "
@@ -58,7 +65,8 @@ ROOMS = (
     ),
     Room(
         tuple(f"traces/{name}.py" for name in ("eligibility", "arrays", "copies", "fingerprint")),
-        "traces recommendation/test_missing_calls recommendation/test_copies test_bundle",
+        "traces recommendation/test_missing_calls recommendation/test_copies test_bundle "
+        "recommendation/test_wiring",
     ),
     Room(
         ("traces/importers/*.py",),
@@ -72,9 +80,10 @@ ROOMS = (
     Room(
         tuple(f"gateway/{name}.py" for name in ("charging", "paid_call", "policy_reply")),
         "gateway/test_disputed gateway/test_spending gateway/test_limits_held "
-        "gateway/test_policies "
-        "gateway/test_fallbacks gateway/test_failed_requests gateway/test_upstream "
-        "gateway/test_explanation gateway/test_output_limits gateway/test_figures_told",
+        "gateway/test_policies gateway/test_fallbacks gateway/test_failed_requests "
+        "gateway/test_upstream gateway/test_explanation gateway/test_output_limits "
+        "gateway/test_figures_told gateway/test_money_wiring",
+        "gateway/test_money_wiring gateway/test_upstream.py",
     ),
     Room(
         ("storage/ledger/*.py", "budgets/**/*.py"), "storage/ledger budgets gateway/test_spending"
@@ -324,15 +333,17 @@ def nearest(path: Path) -> list[str]:
     """Return what runs for a file: its doctests, tests that import it, and those of its room."""
     parts = path.relative_to(ROOT / "src").with_suffix("").parts
     imports = (f"from {'.'.join(parts)} import", f"from {'.'.join(parts[:-1])} import {parts[-1]}")
-    near = [
-        test
-        for name in room_of(path).tests.split()
-        for test in sorted((ROOT / "tests").rglob("test_*.py"))
-        if test.relative_to(ROOT / "tests").as_posix().startswith(name)
-    ]
+    tests = {
+        p.relative_to(ROOT / "tests").as_posix(): p for p in (ROOT / "tests").rglob("test_*.py")
+    }
+    room = room_of(path)
+    near, quick = (
+        [tests[key] for name in names.split() for key in sorted(tests) if key.startswith(name)]
+        for names in (room.tests, room.first)
+    )
     first = [test for test in near if any(text in test.read_text() for text in imports)]
     named = [test for test in near if parts[-1] in test.stem and test not in first]
-    order = dict.fromkeys([path, *first, *named, *near])
+    order = dict.fromkeys([path, *quick, *first, *named, *near])
     return [one.relative_to(ROOT).as_posix() for one in order]
 
 
