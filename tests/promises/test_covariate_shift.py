@@ -102,7 +102,8 @@ def test_the_scale_of_one_statistic_is_nothing_to_another() -> None:
 
     def p_values(scale: float) -> list[float]:
         ours, theirs = (Observed(x * [1.0, scale], np.ones(60)) for x in (old, new))
-        return covariate_shift_p_values(ours, theirs, np.random.default_rng(1), 199).tolist()
+        found = covariate_shift_p_values(ours, theirs, np.random.default_rng(1), 199)
+        return [float(p) for p in found]
 
     assert p_values(1.0) == p_values(1e20) == p_values(1e-20)
     assert p_values(1.0)[0] < 0.02

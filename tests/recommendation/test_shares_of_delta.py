@@ -67,15 +67,16 @@ def asked_of(kind: str, share: Fraction, *lost: int) -> tuple[Promise, Any]:
 def proved_points(kind: str, share: Fraction, *lost: int) -> list[bool]:
     """Return which points are said to be proved; one of them is certified where any is."""
     asked, evidence = asked_of(kind, share, *lost)
-    found: BoolArray = asked.proved(evidence)
-    certificate = asked.prove(evidence, fingerprint="")
+    found = asked.proved(evidence)
+    assert found is not None
+    certificate = asked.prove(evidence, fingerprint="", question_budget_nano=None)
     assert certificate.promises == found.any()
     promise: Any = certificate.promise
     assert promise.point is None or found[promise.point]
     assert promise.own_delta == DELTA * share
     if isinstance(asked, ft.Parity | ft.Agreement):
         assert [number <= asked.allows(N)(0) for number in lost[-1:]] == found[-1:].tolist()
-    return found.tolist()
+    return [bool(one) for one in found]
 
 
 @pytest.mark.parametrize("share", SHARES, ids=str)
@@ -193,5 +194,5 @@ def test_points_say_how_they_were_tested_at_the_same_share() -> None:
         assert evidence.share == Fraction(1, 2)
         tested = asked.testing(evidence)
         assert tested.delta == level
-        made = asked.prove(evidence, fingerprint="")
+        made = asked.prove(evidence, fingerprint="", question_budget_nano=None)
         assert made.promise.point == (0 if lost <= edge else 1)  # type: ignore[attr-defined]

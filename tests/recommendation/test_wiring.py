@@ -3,6 +3,7 @@
 Each test is of one wire: cut it, or join it to the next one, and the test fails.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from farthing.errors import InputError
 from farthing.methods.cards import card
 from farthing.promises.base import Promise
 from farthing.promises.certificate import Certificate
+from farthing.promises.statistics.clusters import Clusters, clustered_p_values
 from farthing.recommendation import candidates
 from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.splits import Roles, Split, split_four_ways
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.eligibility import alike, only
 from farthing.traces.fingerprint import question_hashes
 
@@ -97,16 +100,53 @@ def test_who_is_paid_most_in_training_is_the_reference() -> None:
         assert found.certificate.promise.held_to == "large"
 
 
-@pytest.mark.parametrize("asked", [ft.Parity("large", 0.3), ft.Agreement("large", 0.3)], ids=str)
+PER_REQUEST = pytest.mark.parametrize(
+    "asked",
+    [
+        ft.Parity("large", 0.3, per="request"),
+        ft.Agreement("large", 0.3, per="request"),
+    ],
+    ids=["parity", "agreement"],
+)
+
+
+def requests(seed: int, times: int) -> TraceArrays:
+    """Return 150 questions that were asked so many times each, and others for another seed."""
+    found = asked_again(pool(150, seed), times)
+    ids = np.char.add(f"{seed}-", found.ids)
+    return replace(found, ids=ids, content=found.content + np.uint64(1_000 * seed))
+
+
+def by_request(asked: Promise) -> ft.Policy:
+    """Return what is proved where a question was asked thrice in training, and then five times."""
+    policy = ft.fit("always-small", questions(requests(1, 3)))
+    return policy.calibrate(questions(requests(2, 5)), asked)
+
+
+@PER_REQUEST
 def test_the_bound_of_a_promise_per_request_is_of_training(asked: Promise) -> None:
-    """A question was asked at most thrice there, and five times where it proves."""
-    train, held = (asked_again(pool(150, seed), times) for seed, times in ((1, 3), (2, 5)))
-    held = replace(held, ids=np.char.add("held-", held.ids), content=held.content + 1_000)
-    policy = ft.fit("always-small", questions(train))
-    found = policy.calibrate(questions(held), replace(asked, per="request"))
-    assert found.certificate is not None
-    assert found.certificate.promise.per_request.most == 3  # type: ignore[attr-defined]
-    assert (found.certificate.n, found.certificate.requests) == (150, 750)
+    certificate = by_request(asked).certificate
+    assert certificate is not None
+    assert certificate.promise.per_request.most == 3  # type: ignore[attr-defined]
+    assert (certificate.n, certificate.requests) == (150, 750)
+
+
+@PER_REQUEST
+def test_what_is_measured_by_request_errs_at_a_fortieth_at_either_end(asked: Promise) -> None:
+    test = requests(3, 2)
+    judged = by_request(asked).evaluate(questions(test)).found.judged
+    assert judged is not None
+    low, high = judged.interval
+    small, large = test.correct[:, 0, 0].astype(float), test.correct[:, 0, 2].astype(float)
+    same = (test.answer[:, 0, 0] == test.answer[:, 0, 2]).astype(float)
+    of_parity = ((small - large, high), (large - small, -low))
+    ends = of_parity if asked.kind == "parity" else ((same, high), (1 - same, 1 - low))
+    _, first, which = np.unique(test.content, return_index=True, return_inverse=True)
+    clusters = Clusters(first[which], 3)
+    for values, end in ends:
+        assert clustered_p_values(values[:, None], clusters, end)[0] == pytest.approx(
+            0.025, rel=1e-4
+        )
 
 
 def test_at_worst_no_question_with_an_unknown_call_trains() -> None:
@@ -228,7 +268,7 @@ def small_of(log: ft.Traces) -> Certificate:
     return certificate
 
 
-DOORS = {
+DOORS: dict[str, Callable[[ft.Traces], object]] = {
     "recommend": lambda log: ft.recommend(log, ft.Parity("large", 0.3)),
     "auto": lambda log: ft.fit("auto", log),
     "calibrate": lambda log: small().calibrate(log, ft.Parity("large", 0.3)),

@@ -81,7 +81,8 @@ class ChunkedTraces:
             complete.append(self.played(chunk).complete)
             split.append(chunk.split)
             content.append(chunk.content)
-        return Outline(*map(np.concatenate, (complete, split, content)), partly=partly)
+        content_of = np.concatenate(content)
+        return Outline(np.concatenate(complete), np.concatenate(split), content_of, partly)
 
     def batches(self, index: IntArray, size: int = BATCH) -> Iterator[TraceArrays]:
         """Read the questions at an index in ascending order, so many at a time, as recorded."""
