@@ -55,7 +55,8 @@ def asked_of(kind: str, share: Fraction, *lost: int) -> tuple[Promise, Any]:
     if kind == "agreement":
         agreeing = Agreeing(cost, correct, "large", share=share)
         return ft.Agreement("large", "0.1", DELTA, share=share), agreeing
-    answers = Answers(np.ones_like(correct), correct, cost_nano=cost, share=share)
+    one = Candidates(np.zeros(len(lost), np.int64), ("one",), (Fraction(1),))
+    answers = Answers(np.ones_like(correct), correct, candidates=one, cost_nano=cost, share=share)
     if kind == "selective":
         return ft.Selective("0.9", DELTA), answers
     if kind == "given":  # the reference is right where the point is
@@ -74,6 +75,8 @@ def proved_points(kind: str, share: Fraction, *lost: int) -> list[bool]:
     promise: Any = certificate.promise
     assert promise.point is None or found[promise.point]
     assert promise.own_delta == DELTA * share
+    if found.any() and kind not in {"parity", "agreement"}:
+        assert promise.candidate_delta == DELTA * share
     if isinstance(asked, ft.Parity | ft.Agreement):
         assert [number <= asked.allows(N)(0) for number in lost[-1:]] == found[-1:].tolist()
     return [bool(one) for one in found]
