@@ -30,7 +30,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test check check-extras soak docs bench figures lock audit setup clean
+.PHONY: help demo quick test check check-extras mutations soak docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,10 @@ check: setup ## formatting, lint, types, import contract, docs and their site, s
 # Nothing is fetched while tests run: models are made on the spot, or come inside a package.
 check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and others, in an environment of their own
 	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m extras tests
+
+# A draw of mistakes of the usual kinds; which one lives, and where it matters, a person says.
+mutations: setup ## N=60 mistakes drawn by SEED=1 in promises, money and evidence: at most three may live (40 minutes on two cores)
+	$(BIN)/python benchmarks/mutations.py --seed $(or $(SEED),1) --draw $(or $(N),60)
 
 soak: setup ## the gateway under kills, deadlocks and faults, 20 times as long as in make check, on SQLite and PostgreSQL (an hour)
 	FARTHING_SOAK=20 $(BIN)/pytest -q -n 0 -m "slow or not slow" $(SOAKED)

@@ -1,375 +1,439 @@
-r"""How many drawn mutations the tests that cover their lines let live.
+"""How many drawn mutations of promises, money and evidence the nearest tests let live.
 
-    .venv/bin/python -m pytest tests/budgets tests/promises --cov --cov-context=test \
-        --durations=0 --durations-min=0 -vv > durations.txt
-    .venv/bin/python benchmarks/mutations.py durations.txt [--draw 150] [--seed 20261123]
+    .venv/bin/python benchmarks/mutations.py [--seed 1] [--draw 60] [--processes 2]
 
-needs cosmic-ray and pytest-cov, and tests of all rooms that are drawn from. Each room is drawn from
-equally often. A place in it is drawn first, then one of the operators of cosmic-ray that apply
-there: annotations, and operators that can only raise a TypeError, are left out. Code that runs at
-import is covered by what covers anything in its file. Short tests that touch few files come first,
-and none is begun that would pass the limit by its duration then.
+`make mutations` is the same; it ends with 1 where more than three survive. A kind of mistake is
+drawn first, then a place where it can be made, so that rare kinds come as often as numbers do. The
+sources are copied, one place is changed, and pytest runs the nearest tests of it until the first
+failure: the doctests of the file, the tests that import it, the tests of its room. What is left
+after the time limit counts as alive. Text is left out: messages, and functions that return strings.
+
+Some mutations change nothing that matters. They are listed with the others; a person decides.
 """
 
 import argparse
 import ast
-import json
+import copy
 import os
 import random
-import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from difflib import ndiff
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from queue import Queue
 from tempfile import TemporaryDirectory
 
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
-from coverage import CoverageData
-
 ROOT = Path(__file__).parents[1]
-SOURCE = "src/farthing"
-ROOMS = {
-    "recommend": ("recommendation", "api"),
-    "promises": ("promises",),
-    "methods": ("methods",),
-    "budgets": ("budgets", "storage/ledger"),
-    "gateway": ("gateway",),
-    "importers": ("traces/importers",),
-}
-ARITHMETIC = {"Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"}
-IDENTITY = {"Is", "IsNot"}
-Position = tuple[int, int]
-
-
-@dataclass
-class Mutant:
-    """One drawn mutation, and what became of it."""
-
-    room: str
-    file: str
-    line: int
-    operator: str
-    occurrence: int
-    """Which of the operator's places in the file."""
-    last_line: int
-    change: list[str] = field(default_factory=list)
-    outcome: str = ""
-    """`killed`, `survived`, `timeout`, `uncovered`, or `invalid` if the tests did not run."""
-    killer: str = ""
-    reason: str = ""
-    tests: int = 0
-    covering: int = 0
-    seconds: float = 0.0
-
-
-def apt(operator: str) -> bool:
-    """Return whether an operator puts something in a place that could be meant there."""
-    family, *names = operator.partition("/")[2].split("_")
-    if family in {"VariableReplacer", "VariableInserter"}:
-        return False
-    if family == "ReplaceBinaryOperator":
-        return len(ARITHMETIC.intersection(names)) != 1
-    if family == "ReplaceComparisonOperator":
-        return len(IDENTITY.intersection(names)) != 1
-    return True
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-def span(node: ast.expr | ast.stmt) -> tuple[Position, Position]:
-    return (
-        (node.lineno, node.col_offset),
-        (node.end_lineno or node.lineno, node.end_col_offset or 0),
-    )
-
-
-def annotations(tree: ast.Module) -> list[tuple[Position, Position]]:
-    """Return where types are written, aliases at the top of a file among them."""
-    types: list[ast.expr | None] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg | ast.AnnAssign):
-            types.append(node.annotation)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            types.append(node.returns)
-    types += [
-        s.value
-        for s in tree.body
-        if isinstance(s, ast.Assign)
-        and isinstance(s.value, ast.BinOp)
-        and isinstance(s.value.op, ast.BitOr)
-    ]
-    return [span(node) for node in types if node is not None]
-
-
-def operations(tree: ast.Module) -> list[tuple[Position, Position]]:
-    """Return where two operands are joined; the stars of arguments are none."""
-    return [
-        (span(node.left)[1], span(node.right)[0])
-        for node in ast.walk(tree)
-        if isinstance(node, ast.BinOp)
-    ]
-
-
-def places(room: str, path: Path) -> Iterator[list[Mutant]]:
-    """Yield the mutants of each place of a file: one family of operators on one piece of code."""
-    types, joined = annotations(parsed(path)), operations(parsed(path))
-    nodes = list(ast_nodes(get_ast(path.read_text())))
-    by_place: dict[tuple[str, Position, Position], list[Mutant]] = {}
-    for operator in sorted(filter(apt, operator_names())):
-        instance = get_operator(operator)()
-        positions = (p for node in nodes for p in instance.mutation_positions(node))
-        for occurrence, (start, end) in enumerate(positions):
-            if any(first <= start and end <= last for first, last in types):
-                continue
-            if "BinaryOperator" in operator and not any(a <= start < b for a, b in joined):
-                continue
-            file = path.relative_to(ROOT).as_posix()
-            mutant = Mutant(room, file, start[0], operator, occurrence, end[0])
-            by_place.setdefault((operator.split("_")[0], start, end), []).append(mutant)
-    yield from by_place.values()
-
-
-def drawn(n: int, seed: int) -> tuple[list[Mutant], dict[str, int]]:
-    """Draw mutants, equally many of each room, and count the rooms' places."""
-    rng = random.Random(seed)
-    mutants, sizes = [], {}
-    for room, folders in ROOMS.items():
-        files = sorted(p for f in folders for p in (ROOT / SOURCE / f).rglob("*.py"))
-        found = [place for path in files for place in places(room, path)]
-        sizes[room] = len(found)
-        mutants += [rng.choice(place) for place in rng.sample(found, n // len(ROOMS))]
-    return mutants, sizes
-
-
-def runs_at_import(path: Path, line: int) -> bool:
-    """Return whether a line is in no function's body: a default, a decorator, a field."""
-    return not any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body[0].lineno <= line <= (node.end_lineno or 0)
-        for node in ast.walk(parsed(path))
-    )
-
-
-def statement_lines(path: Path, first: int, last: int) -> range:
-    """Return the lines of the smallest statement that has these lines, without its body."""
-    best = range(first, last + 1)
-    shortest = None
-    for node in ast.walk(parsed(path)):
-        if not isinstance(node, ast.stmt) or not node.lineno <= first <= (node.end_lineno or 0):
-            continue
-        body = getattr(node, "body", None)
-        end = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-        if last <= max(end, node.lineno) and (shortest is None or end - node.lineno < shortest):
-            shortest, best = end - node.lineno, range(node.lineno, end + 1)
-    return best
-
-
-class Covering:
-    """Which tests touch which lines, and how long they take."""
-
-    def __init__(self, database: Path, logs: Sequence[Path]) -> None:
-        self._data = CoverageData(str(database))
-        self._data.read()
-        self.seconds: dict[str, float] = {}
-        failed = set()
-        for line in (line for log in logs for line in log.read_text().splitlines()):
-            if took := re.match(r"([\d.]+)s (?:setup|call|teardown) +(\S.*)", line):
-                self.seconds[took[2]] = self.seconds.get(took[2], 0.0) + float(took[1])
-            elif wrong := re.match(r"(?:FAILED|ERROR) (\S+::.+?)(?: - |$)", line):
-                failed.add(wrong[1])
-        self.seconds = {t: s for t, s in self.seconds.items() if t not in failed}
-        breadth: dict[str, int] = {}
-        query = "SELECT context, count(*) FROM line_bits, context ON context_id = id GROUP BY id"
-        for context, files in sqlite3.connect(database).execute(query):
-            test = context.rpartition("|")[0]
-            breadth[test] = max(breadth.get(test, 0), files)
-        self.cost = {t: breadth.get(t, 0) * (s + 0.05) for t, s in self.seconds.items()}
-        self._in_file: dict[str, list[str]] = {}
-        for test in self.seconds:
-            self._in_file.setdefault(test.split("::")[0], []).append(test)
-
-    def of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that touch a mutant's line, short ones of little else first."""
-        path = ROOT / mutant.file
-        lines = self._data.contexts_by_lineno(str(path))
-        if runs_at_import(path, mutant.line):
-            tests = self._named(lines, lines)
-        else:
-            tests = self._named(lines, range(mutant.line, mutant.last_line + 1)) or self._named(
-                lines, statement_lines(path, mutant.line, mutant.last_line)
-            )
-        return sorted(tests, key=lambda test: (self.cost[test], test))
-
-    def _named(self, contexts: dict[int, list[str]], lines: object) -> set[str]:
-        """What runs in a fixture is covered by all tests of the file, which may share it."""
-        tests: set[str] = set()
-        for context in {c for line in lines for c in contexts.get(line, ()) if c}:
-            test, _, phase = context.rpartition("|")
-            tests.update(self._in_file.get(test.split("::")[0], ()) if phase == "setup" else {test})
-        return tests & self.seconds.keys()
+SOURCE, MOST_ALIVE = "src/farthing", 3
 
 
 @dataclass(frozen=True)
-class Run:
-    """What pytest said."""
+class Room:
+    """Sources that are drawn from, and the tests that are nearest to all of them."""
 
-    outcome: str
-    killer: str = ""
-    reason: str = ""
+    sources: tuple[str, ...]
+    """Below the package, as `Path.glob` takes them."""
+    tests: str
+    """Below tests/, by how their names begin, in the order in which they run."""
+    first: str = ""
+    """Of them, those that run before any other: quick ones that hold many wires."""
 
 
-def run(tests: Sequence[str], tree: Path, limit: float, *more: str) -> Run:
-    """Run tests in a copy of the tree."""
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
-    paths = [str(tree / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(p for p in paths if p and Path(p) != ROOT / "src"),
+ROOMS = (
+    Room(
+        ("promises/**/*.py",),
+        "promises recommendation/test_levels_are_divided recommendation/test_promises "
+        "recommendation/test_what_each recommendation/test_without_gold recommendation/test_copies",
+        "recommendation/test_shares_of_delta",
+    ),
+    Room(
+        ("recommendation/*.py",),
+        "recommendation cli/test_costs cli/test_pipeline",
+        "recommendation/test_shares_of_delta recommendation/test_wiring",
+    ),
+    Room(
+        ("process/play.py", "process/replay.py", "process/operating_points.py"),
+        "process methods/test_lookahead methods/pools/test_agreement_cascade "
+        "recommendation/test_missing_calls recommendation/test_selective_promise",
+    ),
+    Room(
+        tuple(f"traces/{name}.py" for name in ("eligibility", "arrays", "copies", "fingerprint")),
+        "traces recommendation/test_missing_calls recommendation/test_copies test_bundle "
+        "recommendation/test_wiring",
+    ),
+    Room(
+        ("traces/importers/*.py",),
+        "traces/test_import cli/test_import cli/test_costs cli/test_several_files",
+    ),
+    Room(
+        ("money.py", "models/usage.py", "models/prices.py"),
+        "models/test_prices models/test_dearest_tier models/test_providers gateway/test_spending "
+        "runtime/test_unknown_costs",
+    ),
+    Room(
+        tuple(f"gateway/{name}.py" for name in ("charging", "paid_call", "policy_reply")),
+        "gateway/test_disputed gateway/test_spending gateway/test_limits_held "
+        "gateway/test_policies gateway/test_fallbacks gateway/test_failed_requests "
+        "gateway/test_upstream gateway/test_explanation gateway/test_output_limits "
+        "gateway/test_figures_told gateway/test_money_wiring",
+        "gateway/test_money_wiring gateway/test_upstream.py",
+    ),
+    Room(
+        ("storage/ledger/*.py", "budgets/**/*.py"), "storage/ledger budgets gateway/test_spending"
+    ),
+)
+LEFT_OUT = {"wording.py", "texts.py", "parallel.py", "postgres.py"}
+"""Texts, processes, and what only a server of its own can test."""
+OTHER_WAY = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+SWAPPED = (
+    ("any", "all"), ("min", "max"), ("minimum", "maximum"), ("argmin", "argmax"), ("floor", "ceil"),
+    ("train", "prove"), ("train", "calibrate"), ("choose", "prove"), ("report", "prove"),
+    ("input_tokens", "output_tokens"), ("lost", "won"), ("low", "high"), ("nano", "tokens"),
+    ("epsilon", "delta"), ("correct", "answered"), ("recorded", "played"),
+)  # fmt: skip
+OTHER_NAMES = {one: other for pair in SWAPPED for one, other in (pair, pair[::-1])}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong piece of code."""
+
+    kind: str
+    path: Path
+    node: ast.AST
+    """What is replaced."""
+    wrong: str
+
+    @property
+    def change(self) -> tuple[str, str]:
+        """Return the text before and after."""
+        text = self.path.read_bytes()
+        lines = text.splitlines(keepends=True)
+        node = self.node
+        first = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
+        last = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
+        wrong = f"({self.wrong})" if isinstance(node, ast.expr) else self.wrong
+        return text.decode(), (text[:first] + wrong.encode() + text[last:]).decode()
+
+    def __str__(self) -> str:
+        before, after = (" ".join(text.split()) for text in (ast.unparse(self.node), self.wrong))
+        same = next((i for i, (a, b) in enumerate(zip(before, after)) if a != b), 0)  # noqa: B905
+        shown = slice(max(0, same - 60), same + 100)
+        where = f"{self.path.relative_to(ROOT)}:{self.node.lineno} [{self.kind}]"
+        return f"{where}\n    - {before[shown]}\n    + {after[shown]}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function or a record of the package takes."""
+
+    types: tuple[str, ...]
+    """Of what may be given by position."""
+    optional: Mapping[str, str]
+    """What may be left out, to its type."""
+
+
+@cache
+def signatures() -> Mapping[str, Signature]:
+    """Return what everything of the package takes, by its name; of two of a name the last."""
+    found = {}
+    for path in (ROOT / SOURCE).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found[node.name] = of_function(node.args)
+            elif isinstance(node, ast.ClassDef):
+                fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+                named = {ast.unparse(one.target): ast.unparse(one.annotation) for one in fields}
+                optional = {ast.unparse(one.target) for one in fields if one.value}
+                found[node.name] = Signature(
+                    tuple(named.values()), {k: v for k, v in named.items() if k in optional}
+                )
+    return found
+
+
+def of_function(args: ast.arguments) -> Signature:
+    def typed(one: ast.arg) -> str:
+        return ast.unparse(one.annotation) if one.annotation else ""
+
+    own = [one for one in args.args if one.arg not in {"self", "cls"}]
+    optional = own[len(own) - len(args.defaults) :] if args.defaults else []
+    optional += [
+        one for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default
+    ]
+    return Signature(tuple(map(typed, own)), {one.arg: typed(one) for one in optional})
+
+
+def with_field(node: ast.AST, **fields: object) -> str:
+    """Return the text of a node in which some fields are others."""
+    other = copy.copy(node)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return ast.unparse(other)
+
+
+def mistakes(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the text of each mistake that can be made in a place."""
+    yield from in_operators(node)
+    yield from in_names(node)
+    match node:
+        case ast.Constant(value=bool(value)):
+            yield "constant", str(not value)
+        case ast.Constant(value=int(value)):
+            yield "constant", str(value + 1 if value != 1 else 2)
+        case ast.Constant(value=float(value)):
+            yield "constant", str(2 * value or 1.0)
+        case ast.Call():
+            yield from in_call(node)
+        case ast.Expr(value=ast.Call() | ast.Await()):
+            yield "statement dropped", "pass"
+        case ast.IfExp(body=body, orelse=orelse):
+            yield "branch", ast.unparse(body)
+            yield "branch", ast.unparse(orelse)
+
+
+def in_call(node: ast.Call) -> Iterator[tuple[str, str]]:
+    """Leave out what may be left out, and swap neighbours that may be taken for each other."""
+    name = ast.unparse(node.func).rpartition(".")[2]
+    known, words, args = signatures().get(name), node.keywords, node.args
+    for i, one in enumerate(words):
+        rest = [*words[:i], *words[i + 1 :]]
+        if (
+            one.arg
+            and one.arg not in {"strict", "dtype"}
+            and (known is None or one.arg in known.optional)
+        ):
+            yield "keyword dropped", with_field(node, keywords=rest)
+        elif one.arg and known and "None" in known.optional.get(one.arg, ""):
+            yield (
+                "keyword None",
+                with_field(node, keywords=[*rest, ast.keyword(one.arg, ast.Constant(None))]),
+            )
+    for i, pair in enumerate(pairwise(args)):
+        alike = (
+            len(set(known.types[i : i + 2])) == 1 if known else ast.unparse(node.func)[:3] == "np."
+        )
+        if alike and all(isinstance(one, ast.Name | ast.Attribute) for one in pair):
+            yield (
+                "arguments swapped",
+                with_field(node, args=[*args[:i], *pair[::-1], *args[i + 2 :]]),
+            )
+
+
+def in_operators(node: ast.AST) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Compare(ops=[op]):
+            yield "comparison", with_field(node, ops=[OTHER_WAY[type(op)]()])
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OTHER_WAY:
+            yield "operator", with_field(node, op=OTHER_WAY[type(op)]())
+            yield "operand dropped", ast.unparse(left)
+            if not isinstance(op, ast.Sub | ast.Div):
+                yield "operand dropped", ast.unparse(right)
+        case ast.BoolOp(op=op, values=values):
+            yield "and/or", with_field(node, op=OTHER_WAY[type(op)]())
+            for i in range(len(values)):
+                left = [*values[:i], *values[i + 1 :]]
+                yield (
+                    "condition dropped",
+                    ast.unparse(left[0]) if len(left) == 1 else with_field(node, values=left),
+                )
+        case ast.UnaryOp(op=ast.Not() | ast.Invert() | ast.USub(), operand=operand):
+            yield "not", ast.unparse(operand)
+        case ast.If(test=test):
+            yield "guard", f"if not ({ast.unparse(test)}):"
+
+
+def in_names(node: ast.AST) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()) if name in OTHER_NAMES:
+            yield "name", OTHER_NAMES[name]
+        case ast.Attribute(attr=name, ctx=ast.Load()) if name in OTHER_NAMES:
+            yield "name", with_field(node, attr=OTHER_NAMES[name])
+
+
+def places(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what may be wrong below a node: no types, no decorators, no text."""
+    for name, value in ast.iter_fields(node):
+        if name in {"annotation", "returns", "decorator_list", "type_params", "bases"}:
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not is_text(child):
+                yield child
+                yield from places(child)
+
+
+def is_text(node: ast.AST) -> bool:
+    match node:
+        case ast.Raise() | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Assert():
+            return True
+        case ast.Call(func=ast.Name(id="PromiseOption")):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="LOG"))):
+            return True
+        case ast.FunctionDef(returns=ast.Name(id="str") | ast.Constant(value="str")):
+            return True
+    return False
+
+
+def mutants() -> list[Mutant]:
+    """Return every mutation of the rooms."""
+    found = []
+    for path in sorted(
+        {p for room in ROOMS for glob in room.sources for p in (ROOT / SOURCE).glob(glob)}
+    ):
+        if path.name in LEFT_OUT:
+            continue
+        for node in places(ast.parse(path.read_bytes())):
+            found += [
+                Mutant(kind, path, *pair)
+                for kind, *pair in ((k, *cut(node, w)) for k, w in mistakes(node))
+            ]
+    return found
+
+
+def cut(node: ast.AST, wrong: str) -> tuple[ast.AST, str]:
+    """Of a guard replace the condition alone."""
+    return (
+        (node.test, f"not ({ast.unparse(node.test)})")
+        if isinstance(node, ast.If)
+        else (node, wrong)
+    )
+
+
+def drawn(n: int, seed: int) -> list[Mutant]:
+    """Draw mutations: a room, a kind, a place."""
+    rng, by_room = random.Random(seed), {}
+    for one in mutants():
+        by_room.setdefault(room_of(one.path), {}).setdefault(one.kind, []).append(one)
+    found: list[Mutant] = []
+    while len(found) < n:
+        kinds = by_room[ROOMS[len(found) % len(ROOMS)]]
+        one = rng.choice(kinds[rng.choice(sorted(kinds))])
+        found += [] if one in found else [one]
+    return found
+
+
+@cache
+def room_of(path: Path) -> Room:
+    return next(r for r in ROOMS if any(path in (ROOT / SOURCE).glob(glob) for glob in r.sources))
+
+
+def nearest(path: Path) -> list[str]:
+    """Return what runs for a file: its doctests, tests that import it, and those of its room."""
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    imports = (f"from {'.'.join(parts)} import", f"from {'.'.join(parts[:-1])} import {parts[-1]}")
+    tests = {
+        p.relative_to(ROOT / "tests").as_posix(): p for p in (ROOT / "tests").rglob("test_*.py")
+    }
+    room = room_of(path)
+    near, quick = (
+        [tests[key] for name in names.split() for key in sorted(tests) if key.startswith(name)]
+        for names in (room.tests, room.first)
+    )
+    first = [test for test in near if any(text in test.read_text() for text in imports)]
+    named = [test for test in near if parts[-1] in test.stem and test not in first]
+    order = dict.fromkeys([path, *quick, *first, *named, *near])
+    return [one.relative_to(ROOT).as_posix() for one in order]
+
+
+def run(tests: Sequence[str], tree: Path, limit: float) -> str:
+    """Run tests in a copy of the tree; return what became of a mutant there."""
+    command = [sys.executable, "-m", "pytest", "-qx", "-n0", "--tb=no", "-p", "no:cacheprovider"]
+    environment = {
+        "PYTHONPATH": str(tree / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
-        "COLUMNS": "400",
     }
     process = subprocess.Popen(
-        [*command, *more, *tests],
-        cwd=tree,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+        [*command, *tests], cwd=tree, env=os.environ | environment, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+    )  # fmt: skip
     try:
         output, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return Run("timeout")
-    return verdict(process.returncode, output)
-
-
-def verdict(status: int, output: str) -> Run:
-    if status == 0:
-        return Run("survived")
-    wrong = [re.match(r"(?:FAILED|ERROR) (.+?)(?: - (.*))?$", x) for x in output.splitlines()]
-    named = [(match[1], match[2] or "") for match in wrong if match]
-    if status in {1, 2} and named:
-        return Run("killed", *named[0])
-    if "while loading conftest" in output:
-        return Run("killed", "conftest", output.strip().splitlines()[-1][:300])
-    return Run("invalid", reason=output[-1_500:])
+        return "out of time"
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return (
+        "alive"
+        if process.returncode in {0, 5}
+        else f"noticed by {failed[0] if failed else output[-300:]}"
+    )
 
 
 def copied(to: Path) -> Path:
-    """Copy what git knows or would know of the tree."""
+    """Copy what git knows or would know of the tree, with what lies beside it."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.check_output(command, cwd=ROOT, text=True).split("\0")
-    for name in filter(None, names):
+    for name in filter(None, subprocess.check_output(command, cwd=ROOT, text=True).split("\0")):
         if (ROOT / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
+    shared = to.parent / "shared"
+    if (ROOT.parent / "shared").exists() and not shared.exists():
+        shared.symlink_to(ROOT.parent / "shared")
     return to
 
 
-def judge(mutant: Mutant, covering: Covering, tree: Path, limit: float) -> None:
-    """Break one line in a copy, run what covers it, and mend it."""
-    right = (ROOT / mutant.file).read_text()
-    wrong = mutate_code(right, get_operator(mutant.operator)(), mutant.occurrence)
-    lines = ndiff(right.splitlines(), wrong.splitlines())
-    mutant.change = [line for line in lines if line[0] in "+-"]
-    tests = covering.of(mutant)
-    mutant.covering = len(tests)
-    chosen, total = [], 0.0
-    for test in tests:
-        total += covering.seconds[test]
-        if total > limit and chosen:
-            break
-        chosen.append(test)
-    mutant.tests = len(chosen)
-    if not chosen:
-        mutant.outcome = "uncovered"
-        return
-    began = time.monotonic()
-    (tree / mutant.file).write_text(wrong)
-    try:
-        found = run(chosen, tree, limit, "-x")
-    finally:
-        (tree / mutant.file).write_text(right)
-    mutant.seconds = round(time.monotonic() - began, 1)
-    mutant.outcome, mutant.killer, mutant.reason = found.outcome, found.killer, found.reason
-
-
 def judged(
-    mutants: Sequence[Mutant], covering: Covering, processes: int, limit: float
-) -> Iterator[Mutant]:
-    """Judge mutants, and yield each when it is done, then those that a broken test had killed."""
-    with TemporaryDirectory(prefix="mutations-") as folder, ThreadPoolExecutor(processes) as pool:
+    found: Sequence[Mutant], processes: int, limit: float
+) -> Iterator[tuple[Mutant, str, float]]:
+    """Yield each mutant with what became of it, and how many seconds that took."""
+    with (
+        TemporaryDirectory(prefix="mutations-") as folder,
+        ThreadPoolExecutor(processes) as threads,
+    ):
         trees: Queue[Path] = Queue()
         for i in range(processes):
             trees.put(copied(Path(folder) / str(i)))
 
-        def one(mutant: Mutant) -> Mutant:
-            tree = trees.get()
+        def one(mutant: Mutant) -> tuple[Mutant, str, float]:
+            tree, began = trees.get(), time.monotonic()
+            right, wrong = mutant.change
+            place = tree / mutant.path.relative_to(ROOT)
+            place.write_text(wrong)
             try:
-                judge(mutant, covering, tree, limit)
+                return mutant, run(nearest(mutant.path), tree, limit), time.monotonic() - began
             finally:
+                place.write_text(right)
                 trees.put(tree)
-            return mutant
 
-        yield from pool.map(one, mutants)
-        killers = {m.killer for m in mutants if m.outcome == "killed" and "::" in m.killer}
-        while killers and (broken := run(sorted(killers), trees.queue[0], 600, "-x")).killer:
-            print(f"fails without a mutation: {broken.killer}: {broken.reason}", flush=True)
-            covering.seconds.pop(broken.killer)
-            killers.discard(broken.killer)
-            yield from pool.map(one, [m for m in mutants if m.killer == broken.killer])
-
-
-def summary(mutants: Sequence[Mutant], sizes: dict[str, int]) -> str:
-    outcomes = ("killed", "survived", "timeout", "uncovered", "invalid")
-    lines = [f"| room | places | drawn | {' | '.join(outcomes)} |"]
-    for room in ROOMS:
-        mine = [m.outcome for m in mutants if m.room == room]
-        counts = " | ".join(str(mine.count(outcome)) for outcome in outcomes)
-        lines.append(f"| {room} | {sizes.get(room, '')} | {len(mine)} | {counts} |")
-    return "\n".join(lines)
+        yield from threads.map(one, found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("durations", type=Path, nargs="+", help="what pytest printed")
-    parser.add_argument("--coverage", type=Path, default=Path(".coverage"))
-    parser.add_argument("--draw", type=int, default=150)
-    parser.add_argument("--seed", type=int, default=20261123)
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for one mutant")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--again", type=Path, help="a table, of which what lives is judged again")
-    parser.add_argument("--out", type=Path, default=Path("mutations.json"))
+    parser.add_argument("--draw", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for one mutant")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--only", default="", help="list without running: `list`; or a part of a path"
+    )
     options = parser.parse_args()
-    sizes: dict[str, int] = {}
-    if options.again:
-        mutants = [Mutant(**row) for row in json.loads(options.again.read_text())]
-    else:
-        mutants, sizes = drawn(options.draw, options.seed)
-    covering = Covering(options.coverage, options.durations)
-    due = [mutant for mutant in mutants if mutant.outcome != "killed"]
-    for mutant in judged(due, covering, options.processes, options.limit):
-        print(f"{mutant.outcome} {mutant.file}:{mutant.line} {mutant.operator}", flush=True)
-        options.out.write_text(json.dumps([asdict(m) for m in mutants], indent=1) + "\n")
-    print(summary(mutants, sizes))
+    found = drawn(options.draw, options.seed)
+    if options.only:
+        found = [one for one in found if options.only in str(one.path) or options.only == "list"]
+    alive = []
+    for one, outcome, seconds in (
+        () if options.only == "list" else judged(found, options.processes, options.limit)
+    ):
+        print(f"{seconds:5.0f} s  {one}\n    {outcome}", flush=True)
+        alive += [one] if outcome in {"alive", "out of time"} else []
+    print(*(found if options.only == "list" else alive), sep="\n")
+    print(f"{len(alive)} of {len(found)} are alive, and {MOST_ALIVE} may be")
+    sys.exit(len(alive) > MOST_ALIVE)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`farthing train`, `calibrate`, `evaluate`: one policy from traces to a certificate."""
 
 import csv
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from made_up_pool import pool as made_up
 from made_up_pool import ungraded, write
+from told_pool import both, records
+from told_pool import write as write_records
 
 from farthing.bundle import folder as bundles
 from farthing.bundle.sealed import BODY
@@ -89,6 +92,32 @@ def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -
     )
     assert pieces == lines
     assert pieces.code == 0
+
+
+@pytest.mark.parametrize("kind", ["drawn", "unasked", "at worst"])
+def test_so_it_does_of_questions_that_were_not_drawn_alike_or_lack_calls(
+    farthing: Farthing, kind: str
+) -> None:
+    """Those that small has wrong were drawn ten times as likely; or small was not asked them."""
+    found = records("q", both(400, lost=200))
+    for i, record in enumerate(found):
+        if kind == "drawn":
+            record["calls"][-1]["asked_probability"] = 1.0 if i < 200 else 0.1
+        elif i % 4 == 0:
+            record["calls"] = record["calls"][1:]
+    write_records(Path("log.jsonl"), found)
+    write_parquet("log.parquet", load("log.jsonl"))
+    write_records(Path("train.jsonl"), records("train", both(60)))
+    trained = ("train", "--policy", "always-small", "--out", "b", "--test", 1, "--traces")
+    assert farthing(*trained, "train.jsonl").code == 0
+    n = 298 if kind == "unasked" else 398
+    asked = ("--bundle", "b", "--json", "--train", 1, "--calibrate", 1, "--test", n)
+    asked = (*asked, *(("--missing", "worst") if kind == "at worst" else ()), "--traces")
+    lines, pieces = (farthing("evaluate", *asked, f"log.{form}") for form in ("jsonl", "parquet"))
+    assert (pieces.out, pieces.err) == (lines.out, lines.err)
+    figures = json.loads(lines.out)["metrics"]
+    low, high = {"drawn": (0.85, 0.97), "unasked": (0.49, 0.51), "at worst": (0.37, 0.38)}[kind]
+    assert low < figures["accuracy"] < high
 
 
 @pytest.mark.parametrize(

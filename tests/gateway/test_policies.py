@@ -13,7 +13,7 @@ import pytest
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models
 from policy_running import SYSTEM, config, letter, made_bundle, unproved_bundle
-from serving import total
+from serving import total, until
 
 from farthing.cli.main import _run as farthing
 from farthing.errors import InputError
@@ -51,6 +51,26 @@ def test_a_bundle_decides_and_its_promise_is_kept(tmp_path: Path, bundle: Path) 
         assert reply.headers["X-Farthing-Certificate"] == said["farthing"]["certificate"]
         ready = running.get("/ready").json["policies"]["letters"]
         assert ready == {"default": said["farthing"]["certificate"]}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_policy_saves_is_less_what_it_cost(
+    tmp_path: Path, bundle: Path, *, fails: bool
+) -> None:
+    """Small costs a tenth of large; a try that failed is paid as well."""
+    faults = {"cut": 1.0} if fails else {}
+    with Endpoint(letter, faults=faults, only_first=True) as stub:
+        text = config(stub, bundle).replace("tries = 1", "tries = 2")
+        with gateway(tmp_path, text) as running:
+            said = running.chat("farthing/letters", SYSTEM, "number 7").json["farthing"]
+            assert said["answered_by"] == "small"
+            database = str(tmp_path / "gateway.db")
+            until(lambda: not total(database).held.calls)
+            assert said["cost_nano"] == total(database, "policy:letters").settled.nano
+    *lost, last = said["calls"]
+    assert len(lost) == fails
+    would = 10 * round(last["cost_usd"] * 1e9)
+    assert round(said["saved_usd"] * 1e9) == would - said["cost_nano"]
 
 
 def test_clients_change_nothing_but_the_address(tmp_path: Path, bundle: Path) -> None:

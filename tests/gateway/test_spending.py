@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serving import marked, total
@@ -87,3 +88,19 @@ def test_a_failure_counts_that_no_answer_came_after(
     times: list[TIMES], names: list[str], *, nothing: bool
 ) -> None:
     assert list(unanswered(tries(*times), nothing=nothing)) == names
+
+
+@pytest.mark.parametrize(
+    ("times", "names"),
+    [
+        ([("a", 0, 1, True), ("b", 2, 3, True)], ["a", "b"]),
+        ([("a", 0, 1, True), ("b", 2, 3, True), ("a", 4, 5, True)], ["b", "a"]),
+        ([("a", 0, 1, True), ("b", 2, 3, True), ("a", 4, 5, False)], ["b"]),
+        ([("a", 0, 1, False), ("a", 2, 3, True)], ["a"]),
+        ([], []),
+    ],
+)
+def test_who_failed_is_who_failed_last(times: list[TIMES], names: list[str]) -> None:
+    ledger: Any = None
+    charges = RequestCharges(ledger, RequestLimits({}), None, 60.0, tries=tries(*times))
+    assert list(charges.failed) == names

@@ -18,6 +18,7 @@ from farthing.promises.statistics.clusters import (
     Clusters,
     clustered_interval,
     clustered_p_values,
+    clustered_share,
     mean_loss,
 )
 from farthing.promises.statistics.sampled_mean import Sample
@@ -167,3 +168,21 @@ def test_of_distinct_questions_only_the_possible_is_believed() -> None:
     for few in (0, 299, 300):
         (said,) = structs.replace(found, requests=few).verify(agreeing)
         assert said == f"requests is {few} in the certificate but None by this evidence"
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+def test_an_interval_errs_at_half_of_delta_at_either_end(delta: float) -> None:
+    """At an end the test of it fails by half of delta, and a hair inside it does not."""
+    question, loss = drawn(np.random.default_rng(4), 150, often=0.2)
+    clusters, right = Clusters(question, 9), loss == 0
+    low, high = clustered_interval(loss, clusters, delta)
+    share, (least, most) = clustered_share(right, clusters, delta)
+    yes, no = right.astype(np.float64), (~right).astype(np.float64)
+    assert share == mean_loss(yes, clusters)
+    for losses, end in ((loss, high), (-loss, -low), (yes, most), (no, 1 - least)):
+        p_values = [
+            float(clustered_p_values(losses[:, None], clusters, end + hair)[0])
+            for hair in (1e-6, -1e-6)
+        ]
+        assert p_values[0] <= delta / 2 < p_values[1]
+        assert p_values[1] < delta / 2 * 1.001

@@ -94,3 +94,16 @@ def test_samples_that_cannot_be_compared(
     one, two = (Observed(np.zeros((2, k)), np.ones(2)) for k in (1, 2))
     with pytest.raises(CalibrationError, match="same statistics"):
         covariate_shift_p_values(one, two, rng)
+
+
+def test_the_scale_of_one_statistic_is_nothing_to_another() -> None:
+    rng = np.random.default_rng(8)
+    old, new = rng.normal(0, 1, (60, 2)), rng.normal([1, 0], 1, (60, 2))
+
+    def p_values(scale: float) -> list[float]:
+        ours, theirs = (Observed(x * [1.0, scale], np.ones(60)) for x in (old, new))
+        found = covariate_shift_p_values(ours, theirs, np.random.default_rng(1), 199)
+        return [float(p) for p in found]
+
+    assert p_values(1.0) == p_values(1e20) == p_values(1e-20)
+    assert p_values(1.0)[0] < 0.02

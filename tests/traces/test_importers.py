@@ -518,6 +518,26 @@ def test_a_table_says_exactly_this(folder: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "field", "expected"),
+    [
+        ("cost_cents", "150", "cost_usd", 1.5),
+        ("Cost (cents)", "0.25", "cost_usd", 0.0025),
+        ("cost_usd", "150", "cost_usd", 150.0),
+        ("latency_ms", "1500", "latency_s", 1.5),
+        ("latency_s", "1500", "latency_s", 1500.0),
+        ("score", "0.5", "correct", True),
+        ("score", "0.49", "correct", False),
+    ],
+)
+def test_a_number_of_a_table_is_read_in_its_unit(
+    folder: Path, column: str, value: str, field: str, expected: float
+) -> None:
+    text = f"question,model,answer,{column}\n2 + 2?,gpt-4o,4,{value}\n"
+    (trace,) = only(folder, "unit.csv", text)
+    assert getattr(trace.calls[0], field) == expected
+
+
 def test_columns_of_a_table_can_be_mapped(folder: Path) -> None:
     text = "q,who,said,answer\n2 + 2?,small,four,x\n"
     columns = {"question": "q", "model": "who", "answer": "said"}

@@ -216,7 +216,11 @@ def evaluate(
     if len(traces) == 1 and traces[0].suffix == PARQUET and form_of(traces[0]) is None:
         with trainings() as shown:
             result = evaluation.evaluate_file(
-                bundle, traces[0], split=parts.split, progress=Learning(shown, "evaluate")
+                bundle,
+                traces[0],
+                split=parts.split,
+                progress=Learning(shown, "evaluate"),
+                missing=missing,
             )
     else:
         arrays = files.read_traces(*traces)

@@ -52,7 +52,7 @@ from farthing.traces.fingerprint import seen_before
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded, graded
 from farthing.traces.near_copies import near_note
-from farthing.traces.parquet import CHUNK_ROWS, count_rows
+from farthing.traces.parquet import CHUNK_ROWS, count_rows, read_parquet
 from farthing.traces.parquet_file import ChunkedTraces
 from farthing.traces.splits import Parts
 
@@ -143,8 +143,11 @@ def evaluate_file(
     split: Split = DEFAULT,
     rows: int = CHUNK_ROWS,
     progress: Progress | None = None,
+    missing: Missing | None = None,
 ) -> BundleEvaluation:
     """Measure a bundle on a Parquet file's test part: the figures of `evaluate`, to the last bit.
+
+    A file in which calls are missing, or were drawn by a lot, is read as a whole.
 
     Args:
         folder: the bundle.
@@ -152,6 +155,7 @@ def evaluate_file(
         split: as in `evaluate`.
         rows: questions that are read at a time.
         progress: is told how far it is.
+        missing: as in `evaluate`.
     """
     bundle = bundles.load(folder)
     told = _counting(progress or Silent(), 2 * count_rows(path))
@@ -160,6 +164,8 @@ def evaluate_file(
     check_kind(folder, bundle, first)
     refuse_unpriced(first)
     outline = file.outline()
+    if outline.partly:
+        return evaluate(folder, read_parquet(path), split=split, missing=missing)
     parts = split_bundle_questions(outline, split)
     if _divides_by_itself(bundle, split):
         every = np.arange(count_rows(path))

@@ -74,12 +74,15 @@ class ChunkedTraces:
 
     def outline(self) -> Outline:
         """Return of every question what a division looks at."""
-        complete, split, content = [], [], []
+        complete, split, content, partly = [], [], [], False
         for chunk in self._chunks():
+            lot = not np.isnan(chunk.asked_probability).all()
+            partly |= is_pool(chunk) and (lot or not chunk.made.all())
             complete.append(self.played(chunk).complete)
             split.append(chunk.split)
             content.append(chunk.content)
-        return Outline(np.concatenate(complete), np.concatenate(split), np.concatenate(content))
+        content_of = np.concatenate(content)
+        return Outline(np.concatenate(complete), np.concatenate(split), content_of, partly)
 
     def batches(self, index: IntArray, size: int = BATCH) -> Iterator[TraceArrays]:
         """Read the questions at an index in ascending order, so many at a time, as recorded."""

@@ -46,6 +46,8 @@ class Outline:
     complete: BoolArray
     split: NDArray[np.int8]
     content: Content
+    partly: bool = False
+    """Whether calls of a pool are missing, or a lot decided who was asked."""
 
     def __len__(self) -> int:
         return len(self.split)

@@ -10,6 +10,7 @@ from farthing.methods.routers.conformal_routing import (
     ConformalRoutingPolicy,
     tolerated,
 )
+from farthing.traces.arrays import IntArray
 
 RIGHT, WRONG = 0, 1
 
@@ -55,3 +56,26 @@ def test_a_question_that_both_models_miss_is_no_violation() -> None:
     kept = np.random.default_rng(0).permutation(120) >= 60
     n = int(kept[40:].sum())
     assert policy.values[1] == pytest.approx(1 - 0.1 ** (1 / n))
+
+
+def test_the_gate_is_fitted_to_one_half_and_its_bounds_are_of_the_other() -> None:
+    """What the models say to either half decides its own, and nothing of the other one's."""
+    rng = np.random.default_rng(1)
+    texts = [f"{('prove', 'name', 'spell')[i % 3]} word{i % 7} thing{i % 11}" for i in range(160)]
+    weak, other = (np.where(rng.random(160) < 0.4, WRONG, RIGHT) for _ in range(2))
+    gate = np.random.default_rng(0).permutation(160) < 80
+
+    def learned(answers: IntArray) -> ConformalRoutingPolicy:
+        pool = small_pool([[one, RIGHT] for one in answers.tolist()], [1, 10], question=texts)
+        policy = taught(ConformalRoutingLearner(), pool)
+        assert isinstance(policy, ConformalRoutingPolicy)
+        return policy
+
+    first = learned(weak)
+    bounded = learned(np.where(gate, weak, other))
+    fitted = learned(np.where(gate, other, weak))
+    assert first.weights.tolist() == bounded.weights.tolist() != fitted.weights.tolist()
+    held = small_pool([[one, RIGHT] for one in weak.tolist()], [1, 10], question=texts).take(~gate)
+    thresholds, tolerances = tolerated(first.rounded(held), weak[~gate] == WRONG, 0.1)
+    assert first.thresholds.tolist() == thresholds.tolist()
+    assert first.values.tolist() == tolerances.tolist() != bounded.values.tolist()
