@@ -141,21 +141,19 @@ def largest(first: Usage | None, last: Usage | None) -> Usage | None:
     >>> largest(Usage(1_500, 1), Usage(0, 20, unknown=("input_tokens",)))
     Usage(input_tokens=1500, output_tokens=20, estimated=False, cached_tokens=0)
     """
-    return _both(first, last, max)
+    return first or last if first is None or last is None else _both(first, last, max)
 
 
-def added(first: Usage | None, last: Usage | None) -> Usage | None:
+def added(first: Usage | None, last: Usage) -> Usage:
     """Return what two calls took together; None stands for no call.
 
     >>> added(Usage(10, 1), Usage(5, 2, cached_tokens=4))
     Usage(input_tokens=15, output_tokens=3, estimated=False, cached_tokens=4)
     """
-    return _both(first, last, lambda one, other: one + other)
+    return last if first is None else _both(first, last, lambda one, other: one + other)
 
 
-def _both(first: Usage | None, last: Usage | None, of: Callable[[int, int], int]) -> Usage | None:
-    if first is None or last is None:
-        return first or last
+def _both(first: Usage, last: Usage, of: Callable[[int, int], int]) -> Usage:
     names = (_INPUT, _OUTPUT, *COUNTS)
     units, more = dict(first.units), dict(last.units)
     gone = {*first.unknown}.intersection if of is max else {*first.unknown}.union
