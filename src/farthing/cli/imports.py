@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from farthing.traces.store import Store
 
 
+Prices = Annotated[
+    list[str],
+    typer.Option(
+        "--price",
+        metavar="MODEL=IN,OUT[,CACHED[,WRITE[,HOUR]]]",
+        help="USD per million tokens, where costs lack; of a cache what it gives and takes.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class ImportOptions:
     """What another tool's file does not say itself."""
@@ -40,14 +50,7 @@ class ImportOptions:
             "--gold", metavar="FILE", help="CSV or JSONL of question id or text, and its answers."
         ),
     ] = None
-    price: Annotated[
-        list[str],
-        typer.Option(
-            "--price",
-            metavar="MODEL=IN,OUT[,CACHED[,WRITE[,HOUR]]]",
-            help="USD per million tokens, where costs lack; of a cache what it gives and takes.",
-        ),
-    ] = field(default_factory=list)
+    price: Prices = field(default_factory=list)
     column: Annotated[
         list[str],
         typer.Option(
