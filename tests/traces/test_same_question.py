@@ -118,7 +118,7 @@ def test_a_fingerprint_knows_neither_wording_nor_cluster() -> None:
 
 
 def test_copies_with_other_accepted_answers_are_counted() -> None:
-    golds = (["4"], ["5"], ["4", "four"], [], ["six"])
+    golds: tuple[list[str], ...] = (["4"], ["5"], ["4", "four"], [], ["six"])
     traces = [
         replaced(HAMLET, id=f"q{i}", question="2 + 2" + "?" * i, gold=gold)
         for i, gold in enumerate(golds)

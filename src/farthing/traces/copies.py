@@ -280,10 +280,9 @@ class DuplicateCounter:
             )
 
     def _note(self, trace: Trace) -> bytes:
-        text = _digest(*_asked(trace))
-        calls = _digest(text, _told(trace))
+        calls = _digest(*_asked(trace), _told(trace))
         self._by_calls.setdefault(calls, trace.id)
-        self._by_text.setdefault(text, trace.id)
+        self._by_text.setdefault(_digest(*_asked(trace)), trace.id)
         return calls
 
     def _count(self, trace: Trace) -> None:
