@@ -335,7 +335,7 @@ def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:
             name, accepted = first.setdefault(mark, (record.id, gold))
             others += [f"'{name}' and '{record.id}'"] if gold.isdisjoint(accepted) else []
     return (
-        f"{len(others):,} times one question has other accepted answers under another id (first "
+        f"questions that have other accepted answers under another id: {len(others):,} (first "
         f"{others[0]}); a proof counts one of them, by its own: mend those that are wrong"
         if others
         else ""
