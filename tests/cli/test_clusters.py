@@ -61,7 +61,7 @@ def test_wordings_count_once_in_what_is_recommended(farthing: Farthing, tmp_path
     asked = ("--promise", "agreement", "--epsilon", "0.3", "--reference", "large")
     done = farthing("recommend", file, *asked, "--out", "b", "--json")
     assert done.code == 0, done.err
-    assert "240 times one question has other accepted answers under another id" in done.err
+    assert "other accepted answers under another id: 240 (first 'q0-0' and 'q0-1')" in done.err
     found = json.loads(done.out)
     assert "300 requests, 60 distinct questions" in " ".join(found["notes"])
     certificate = bundles.load(tmp_path / "b").certificate
@@ -141,5 +141,8 @@ def test_what_is_worded_alike_is_said_beside_a_proof(farthing: Farthing, tmp_pat
     calibrated = farthing("calibrate", "t.jsonl", "--bundle", "c", *asked)
     assert note in calibrated.err
     assert "--cluster COLUMN" in calibrated.err
+    assert note in farthing("traces", "info", "t.jsonl").err
+    seen = json.loads(farthing("evaluate", "t.jsonl", "--bundle", "c", "--json").out)
+    assert "yet counted as independent of it: " in " ".join(seen["notes"])
     found = ft.recommend(ft.read_traces("t.jsonl"), ft.Agreement("l", "0.3", "0.1"))
     assert 'columns={"cluster": "COLUMN"}' in " ".join(found.found.notes)

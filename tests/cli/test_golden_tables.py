@@ -187,7 +187,7 @@ def test_a_line_of_our_own(farthing: Farthing) -> None:
     error = {"type": "timeout", "message": "no reply"}
     question = {"id": "q7", "question": ASKED, "gold": ["1000", "1,000"], "task": "gsm8k"}
     about = {"group": "units", "split": "calibrate", "independent": True, "truncated": True}
-    many = {"requests": 3}
+    many = {"requests": 3, "cluster": "talk 7"}
     asked = {"system_prompt": SYSTEM, "history": HISTORY, "options": "A) 1000\nB) 100"}
     asked |= {"parameters": PARAMETERS, "missing_because": "chance"}
     failed = {"round": 1, "role": "large", "latency_s": 2.5, "error": error}
@@ -235,6 +235,7 @@ def test_a_line_of_our_own(farthing: Farthing) -> None:
         parameters=PARAMETERS,
         missing_because="chance",
         requests=3,
+        cluster="talk 7",
         calls=[small, large],
     )
     assert read_traces("own.jsonl") == read_traces("out.jsonl") == [expected]

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace as replaced
 
+import farthing as ft
+from farthing.errors import InputError
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.canonical import canonical
 from farthing.traces.copies import content_of, contents_of, contradiction, n_distinct
+from farthing.traces.files import join
 from farthing.traces.fingerprint import fingerprint
 
 CALLS = [Call(round=1, role=role, answer="4") for role in ("small", "large")]
@@ -118,14 +121,33 @@ def test_a_fingerprint_knows_neither_wording_nor_cluster() -> None:
 
 
 def test_copies_with_other_accepted_answers_are_counted() -> None:
-    golds = (["4"], ["5"], ["4", "four"], [], ["six"])
+    golds: tuple[list[str], ...] = (["4"], ["5"], ["4", "four"], [], ["six"])
     traces = [
         replaced(HAMLET, id=f"q{i}", question="2 + 2" + "?" * i, gold=gold)
         for i, gold in enumerate(golds)
     ]
     said = contradiction(assemble(traces), traces)
-    assert said.startswith("2 times one question has other accepted answers under another id")
-    assert "(first 'q0' and 'q1')" in said
+    assert "other accepted answers under another id: 2 (first 'q0' and 'q1'); a proof" in said
     assert contradiction(assemble(traces[2:4]), traces[2:4]) == ""
     clustered = [replaced(one, question=f"{one.id}?", cluster="x") for one in traces]
     assert contradiction(assemble(clustered), clustered) == ""
+
+
+def test_python_warns_of_other_accepted_answers() -> None:
+    calls = [{"round": 1, "role": role, "answer": role, "cost_usd": 0.1} for role in ("a", "b")]
+    other = [{**call, "cost_usd": 0.2} for call in calls]
+    asked = {"x": ("2 + 2?", ["4"], calls), "y": ("2 + 2", ["5"], other)}
+    records = [
+        {"id": name, "question": text, "gold": gold, "calls": made}
+        for name, (text, gold, made) in asked.items()
+    ]
+    with pytest.warns(UserWarning, match="other accepted answers under another id: 1 "):
+        ft.from_records(records)
+
+
+def test_two_files_may_not_name_other_clusters() -> None:
+    one, other = (replaced(HAMLET, calls=[call]) for call in CALLS)
+    (joined,) = join({"a": [replaced(one, cluster="x")], "b": [other]})
+    assert joined.cluster == "x"
+    with pytest.raises(InputError, match="cluster is 'x' in the one and 'y' in the other"):
+        join({"a": [replaced(one, cluster="x")], "b": [replaced(other, cluster="y")]})

@@ -192,8 +192,7 @@ def best_method(
 
 def _alike(plan: Plan) -> tuple[str, str]:
     """Say so where some of the questions ask the same, and where some are worded alike."""
-    rows = np.sort(np.concatenate(list(vars(plan.parts).values())))
-    asked = plan.dataset.traces.take(rows)
+    asked = plan.dataset.traces.take(np.sort(np.concatenate(list(vars(plan.parts).values()))))
     return note(len(asked), n_distinct(asked.content)), near_note(asked)
 
 

@@ -6,8 +6,7 @@ from unicodedata import category, normalize
 _TYPED: dict[int, str | int] = {**str.maketrans("‘’‚‛“”„‐‒–—−", "'" * 4 + '"' * 3 + "-" * 5)}
 _TYPED |= {ord(digit): f"^{normalize('NFKC', digit)}" for digit in "⁰¹²³⁴⁵⁶⁷⁸⁹"}
 _TYPED |= dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2070), 0xFEFF], "")
-"""Quotes and dashes as keyboards have them; exponents, which are no digits of their base; nothing
-for what is not seen."""
+"""Quotes and dashes as on keyboards, exponents apart from their base; what is not seen goes."""
 _MARKS = "".join(c for c in map(chr, range(0x3100)) if category(c) in {"Po", "Pi", "Pf", "Pd"})
 _MARKS = re.sub(r"[#%&*@/\\]", "", _MARKS) + " "
 """Punctuation but for brackets, and for what may be a part of a name or an amount."""
@@ -16,8 +15,7 @@ _MARKS = re.sub(r"[#%&*@/\\]", "", _MARKS) + " "
 def canonical(text: str) -> str:
     r"""Return what a text says; empty where it says nothing.
 
-    Unicode forms, case, white space and punctuation at the ends do not count; what stands within
-    does. A text of punctuation alone is kept.
+    Unicode forms, case, white space and punctuation at the ends do not count, unless it is all.
 
     >>> canonical(" Who\u00a0wrote\n\u201cFaust\u201d?") == canonical('WHO wrote "Faust')
     True

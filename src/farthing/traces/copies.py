@@ -280,10 +280,9 @@ class DuplicateCounter:
             )
 
     def _note(self, trace: Trace) -> bytes:
-        text = _digest(*_asked(trace))
-        calls = _digest(text, _told(trace))
+        calls = _digest(*_asked(trace), _told(trace))
         self._by_calls.setdefault(calls, trace.id)
-        self._by_text.setdefault(text, trace.id)
+        self._by_text.setdefault(_digest(*_asked(trace)), trace.id)
         return calls
 
     def _count(self, trace: Trace) -> None:
@@ -336,7 +335,7 @@ def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:
             name, accepted = first.setdefault(mark, (record.id, gold))
             others += [f"'{name}' and '{record.id}'"] if gold.isdisjoint(accepted) else []
     return (
-        f"{len(others):,} times one question has other accepted answers under another id (first "
+        f"questions that have other accepted answers under another id: {len(others):,} (first "
         f"{others[0]}); a proof counts one of them, by its own: mend those that are wrong"
         if others
         else ""

@@ -1,9 +1,9 @@
 """Questions that are worded alike: no copies, and yet perhaps no independent draws.
 
-Two are near where what tells questions apart wherever it stands (numbers, operators, letters by
-themselves, negations, who and when) is the same in the same order. Their other words are the same,
-too, but for filler, order, and letters that are doubled in a long one; or one ends with the whole
-of the other. Templates that differ in one slot are not near: Hamlet is no filler.
+In two that are near, what tells questions apart wherever it stands (numbers, symbols, single
+letters, negations, who and when) is the same in the same order. So are the other words in any
+order, but for filler and doubled letters; or one ends with the whole of the other. Templates that
+differ in one slot are not near: Hamlet is no filler.
 """
 
 import re
@@ -19,14 +19,15 @@ _FILLER = (
     "a an the this that these those is are was were be been am do does did done has have had can "
     "it could would will to of in on at for by with about as into and but then than so such we you "
     "me i us there here just also following what which please kindly tell know let like want give "
-    "say answer question explain hello hi thanks thank advance s re ve ll"
+    "say answer question explain hello hi thanks thank advance re ve ll"
 )
 """Words that come and go as a question is worded anew."""
 _TELLING = (
     "not no nor never none neither without except or if who when where why how more less most "
     "least two three four five six seven eight nine ten hundred thousand million second last false"
 )
-_TOKEN = re.compile(r"[^\W_]*\d[^\W_]*(?:[.,:/]\d+)*|[^\W\d_]+|[+*/<>=^%$€£~|&#@\\]|-(?=\s?\d)")
+_TOKEN = re.compile(r"[^\W_]*\d[^\W_]*(?:[.,:/]\d+)*|[^\W\d_]+|[^\w\s]+|_+")
+_PROSE = ".,:;!?…'\"()[]{}"
 LONG, ADDED, EXAMPLES = 6, 8, 3
 """Letters of words whose doubled ones count once; most words put first; pairs that a note names."""
 
@@ -59,8 +60,9 @@ def near(texts: Sequence[str]) -> dict[int, int]:
     words, filler = list(map(_words, texts)), set(_FILLER.split())
     known = set(chain.from_iterable(words)) - filler
     telling = {word for word in known if len(word) == 1 or not word.isalpha()}
-    telling.update(_TELLING.split())
-    others = {w: w if len(w) < LONG else re.sub(r"(.)\1", r"\1", w) for w in known - telling}
+    telling = {word for word in telling if word.strip(_PROSE)}.union(_TELLING.split())
+    plain = {word for word in known - telling if word.isalpha()}
+    others = {w: w if len(w) < LONG else re.sub(r"(.)\1", r"\1", w) for w in plain}
     tells = [[word for word in each if word in telling] for each in words]
     bags = [sorted([others[word] for word in each if word in others]) for each in words]
     first: dict[str, int] = {}
@@ -81,4 +83,4 @@ def near(texts: Sequence[str]) -> dict[int, int]:
 
 def _words(text: str) -> list[str]:
     text = text.replace("n't", " not").replace("cannot", "can not").replace("whom", "who")
-    return _TOKEN.findall(text)
+    return _TOKEN.findall(re.sub(r"(?<=\w)'s\b", "", text))
