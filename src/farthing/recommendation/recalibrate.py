@@ -98,8 +98,8 @@ def recalibrate(
         seed: of the draw.
 
     Raises:
-        InputError: most of them trained, chose or proved the bundle before, or its promise cannot
-            be proved anew.
+        InputError: most of them trained, chose or proved the bundle before, or some are the very
+            records that trained or chose it, or its promise cannot be proved anew.
         TooFewTracesError: too few others are left.
     """
     certificate = bundle.certificate
@@ -107,10 +107,7 @@ def recalibrate(
     trained = bundle.trained or bundle
     recorded = read_for(asked, traces, trained.origin.grade)
     known, did = _met(bundle, as_played(folder, trained, recorded), asked)
-    n = n_distinct(traces.content[~known])
-    if 2 * int(known.sum()) > len(known):
-        raise InputError(f"{did}, so nothing could be promised anew; take later ones")
-    if n < FEWEST:
+    if (n := n_distinct(traces.content[~known])) < FEWEST:
         raise TooFewTracesError(
             f"{n} distinct questions are too few to prove anything; it takes {FEWEST} or more"
         )
@@ -194,11 +191,16 @@ def asked_again(certificate: Certificate | None) -> Promise:
 def _met(bundle: Bundle, played: TraceArrays, asked: Promise) -> tuple[BoolArray, str]:
     """Return which questions a bundle has met, as what was trained plays them, and what they did.
 
-    Where a reference answers in its place, what it keeps inside has met them as well.
+    Raises:
+        InputError: they are most of these, or the very records that trained or chose it.
     """
-    known = {**(bundle.trained or bundle).questions, **bundle.questions}
-    whole = structs.replace(bundle, questions=known)
-    return met(whole, played, "questions", by_text=asked.per != "request")
+    inside = (bundle.trained or bundle).questions  # where a reference answers in its place
+    whole = structs.replace(bundle, questions={**inside, **bundle.questions})
+    known, did = met(whole, played, "questions", by_text=asked.per != "request")
+    made_it, _ = met(whole, played, "", by_text=False, roles=("train", "choose"))
+    if made_it.any() or 2 * int(known.sum()) > len(known):
+        raise InputError(f"{did}, so nothing could be promised anew; take later ones")
+    return known, did
 
 
 def _kept(bundle: Bundle, part: Questions) -> PointSummary:
