@@ -4,9 +4,10 @@
 
 `make mutations` is the same; it ends with 1 where more than three survive. A kind of mistake is
 drawn first, then a place where it can be made, so that rare kinds come as often as numbers do. The
-sources are copied, one place is changed, and pytest runs the nearest tests of it until the first
-failure: the doctests of the file, the tests that import it, the tests of its room. What is left
-after the time limit counts as alive. Text is left out: messages, and functions that return strings.
+sources are copied, one place is changed, and pytest runs the nearest tests until the first failure:
+the doctests of the file, those that are called after it, those that import it, those of its room.
+What is left after the time limit counts as alive. Text is left out: messages, and functions that
+return strings.
 
 Some mutations change nothing that matters. They are listed with the others; a person decides.
 """
@@ -330,7 +331,7 @@ def room_of(path: Path) -> Room:
 
 
 def nearest(path: Path) -> list[str]:
-    """Return what runs for a file: its doctests, tests that import it, and those of its room."""
+    """Return what runs for a file: its doctests, tests of its name, of its imports, of its room."""
     parts = path.relative_to(ROOT / "src").with_suffix("").parts
     imports = (f"from {'.'.join(parts)} import", f"from {'.'.join(parts[:-1])} import {parts[-1]}")
     tests = {
@@ -342,8 +343,8 @@ def nearest(path: Path) -> list[str]:
         for names in (room.tests, room.first)
     )
     first = [test for test in near if any(text in test.read_text() for text in imports)]
-    named = [test for test in near if parts[-1] in test.stem and test not in first]
-    order = dict.fromkeys([path, *quick, *first, *named, *near])
+    named = [test for test in near if parts[-1] in test.stem]
+    order = dict.fromkeys([path, *quick, *named, *first, *near])
     return [one.relative_to(ROOT).as_posix() for one in order]
 
 

@@ -268,6 +268,29 @@ def small_of(log: ft.Traces) -> Certificate:
     return certificate
 
 
+@pytest.mark.parametrize("asked", [ft.Parity("large", 0.1), ft.Agreement("large", 0.1)], ids=str)
+@pytest.mark.parametrize(("usd", "proved"), [(0.0009, True), (0.001, False), (0.002, False)])
+def test_what_costs_as_much_as_the_reference_is_not_worth_a_proof(
+    asked: Promise, usd: float, *, proved: bool
+) -> None:
+    held = traces(paid(records("held", both(200)), {"small": usd}))
+    if proved:
+        assert small().calibrate(held, asked).certificate
+        return
+    with pytest.raises(InputError, match="costs as much as the reference alone"):
+        small().calibrate(held, asked)
+
+
+def test_a_model_that_wins_more_than_it_loses_dominates() -> None:
+    """Of 600 questions small loses 5 and wins 25 beside large, which costs ten times as much."""
+    dear = ft.fit("always-large", TRAIN)
+    for lost, won, instead in ((5, 25, "small"), (25, 5, None)):
+        assert (
+            dear.evaluate(traces(records("q", both(600, lost=lost, won=won)))).value.instead
+            == instead
+        )
+
+
 DOORS: dict[str, Callable[[ft.Traces], object]] = {
     "recommend": lambda log: ft.recommend(log, ft.Parity("large", 0.3)),
     "auto": lambda log: ft.fit("auto", log),
