@@ -17,6 +17,7 @@
     │   ├── RateLimitError         too many requests; when to come back, where it was said
     │   ├── ContextTooLongError    the prompt does not fit the model
     │   ├── ContentRefusedError    the provider will not answer this prompt
+    │   │   └── FilteredReplyError its filter took the reply away
     │   ├── BadRequestError        the provider does not understand what was asked
     │   ├── RedirectedError        the endpoint is elsewhere; a key goes nowhere else
     │   ├── ModelTimeoutError      no full reply in time
@@ -205,6 +206,8 @@ class ModelError(FarthingError):
         """What the provider said, in its own words, without secrets."""
         self.failed: Mapping[str, str] = {}
         """All models that were asked and failed, to the kind of that, where somebody noted it."""
+        self.used: tuple[int, int] | None = None
+        """Input and output tokens, where a reply says that it failed and what that took."""
 
 
 class AuthenticationError(ModelError):
@@ -230,6 +233,12 @@ class ContentRefusedError(ModelError):
     """The provider will not answer this prompt."""
 
     kind = "refused"
+
+
+class FilteredReplyError(ContentRefusedError):
+    """A filter took the reply away; another model may answer."""
+
+    kind = "filtered"
 
 
 class BadRequestError(ModelError):

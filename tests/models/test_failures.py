@@ -34,17 +34,23 @@ def choice(**more: Any) -> dict[str, Any]:
         ({"choices": [choice(finish_reason="insufficient_system_resource")]}, "connection"),
         ({"choices": [choice(finish_reason="content_filter")]}, "refused"),
         ({"type": "message", "content": [], "stop_reason": "refusal"}, "refused"),
-        ({"object": "response", "status": "failed", "error": {"code": "server_error"}}, "connection"),
+        (
+            {"object": "response", "status": "failed", "error": {"code": "server_error"}},
+            "connection",
+        ),
         ({"output": [], "status": "cancelled", "error": None}, "connection"),
         ({"output": [], "status": "in_progress"}, "connection"),
         ({"type": "response.failed"}, "connection"),
-        ({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}}, "rate_limit"),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}},
+            "rate_limit",
+        ),
         ({"type": "response.incomplete", "response": FILTERED}, "refused"),
         ({"type": "response.incomplete", "response": CUT}, "incomplete"),
         ({"output": []} | CUT, "incomplete"),
         ({"output": [], "status": "incomplete"}, "incomplete"),
     ],
-)  # fmt: skip
+)
 def test_a_reply_that_failed_says_how(reply: dict[str, Any], kind: str) -> None:
     found = reply_failure(reply)
     assert found is not None

@@ -1,11 +1,13 @@
 """The wire form of OpenAI's chat completions, which most providers and libraries speak."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from farthing.errors import ModelError
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
+from farthing.models.failures import ReplyFailure, reply_failure
 from farthing.models.prices import Price, largest_usage
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -59,10 +61,23 @@ def merged(request: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 
 def read_completion(
-    body: bytes, prompt: Prompt, model: str, price: Price | None, seconds: float
+    body: bytes,
+    prompt: Prompt,
+    model: str,
+    price: Price | None,
+    seconds: float,
+    hide: Callable[[str], str] = str,
 ) -> Completion:
-    """Read the first choice of a reply; one without usage counts as the largest there can be."""
-    reply = _DECODER.decode(body)
+    """Read the first choice of a reply; one without usage counts as the largest there can be.
+
+    Raises:
+        ModelError: the reply says that it failed; it costs what it says, without `hide`'s key.
+    """
+    decoded = msgspec.json.decode(body)
+    failed = reply_failure(decoded)
+    if failed is not None and not failed.passes:
+        raise _failed(failed, prompt, model, price, hide)
+    reply = msgspec.convert(decoded, _Reply)
     choice = reply.choices[0]
     message = choice.message
     refused = bool(message.refusal and not message.content)
@@ -77,6 +92,20 @@ def read_completion(
         latency_s=seconds,
         logprobs=choice.logprobs.tokens() if choice.logprobs else (),
     )
+
+
+def _failed(
+    failed: ReplyFailure,
+    prompt: Prompt,
+    model: str,
+    price: Price | None,
+    hide: Callable[[str], str],
+) -> ModelError:
+    used = None
+    if failed.usage is not None:
+        used = msgspec.convert(failed.usage, WireUsage).counted() or largest_usage(prompt)
+    cost = 0 if used is None else price.cost_nano(used, 0.0) if price else None
+    return failed.error(f"model '{model}'", cost, used, hide)
 
 
 class _Alternative(msgspec.Struct, frozen=True):
@@ -183,6 +212,3 @@ class _Reply(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.choices:
             raise ValueError("it has no choices")
-
-
-_DECODER = msgspec.json.Decoder(_Reply)

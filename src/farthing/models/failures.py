@@ -6,17 +6,20 @@ OpenAI's references (chat completions, responses), Anthropic's (errors, stop rea
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from farthing.errors import (
-    ContentRefusedError,
+    FilteredReplyError,
     IncompleteReplyError,
     ModelConnectionError,
     ModelError,
 )
-from farthing.models.http_failures import EXCERPT, REFUSED, kind_of
+from farthing.models.base import Usage
+from farthing.models.http_failures import ADVICE, EXCERPT, REFUSED, kind_of
 
 _BROKE = re.compile(
     r"error(ed)?|abort(ed)?|cancell?ed|failed|insufficient_system_resource|(model|network)_error"
@@ -30,6 +33,8 @@ _FILTERED = re.compile(
 """Finish reasons of a choice that a filter took away."""
 _CUT = frozenset({"max_output_tokens", "max_tokens", "length"})
 _UNFINISHED = frozenset({"failed", "cancelled", "in_progress", "queued"})
+_SIGNS = re.compile(rb'"error"|"finish_reason"\s*:\s*"|"stop_reason"\s*:\s*"|"status"|"response.failed"')
+"""Where none of these is, nothing failed."""
 _STATUS = {
     "api_error": 500,
     "authentication_error": 401,
@@ -60,8 +65,42 @@ class ReplyFailure:
     """In its provider's words, where it has some."""
     usage: Mapping[str, Any] | None = None
     """What it says that it used, as it came; None: it does not say."""
-    passes: bool = False
-    """Whether a client is to have it: it was cut or filtered, and says what it used."""
+    mild: bool = False
+    """Whether it was only cut or filtered."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether a client is to have it, which is never evidence: it says what it used."""
+        return self.mild and self.usage is not None
+
+    def error(
+        self,
+        place: str,
+        cost_nano: int | None,
+        used: Usage | None,
+        hide: Callable[[str], str] = str,
+    ) -> ModelError:
+        """Return the error that it means.
+
+        Args:
+            place: the model and its endpoint, for the message.
+            cost_nano: what the reply says that it took; 0 where it does not say.
+            used: the same in tokens.
+            hide: takes a key out of a text.
+        """
+        plain, words = f"{place}: the reply failed: {ADVICE[self.kind]}", hide(self.said)
+        found = self.kind(f"{plain}: {words}", cost_nano=cost_nano)
+        found.plain, found.said = plain, words
+        found.used = used and (used.input_tokens, used.output_tokens)
+        return found
+
+
+def failure_in(body: bytes) -> ReplyFailure | None:
+    """Return why JSON that came is no answer; raises one of `UNREADABLE` where it is none.
+
+    Of most pieces of a stream, and of vectors, a look at the bytes is enough.
+    """
+    return reply_failure(msgspec.json.decode(body)) if _SIGNS.search(body) else None
 
 
 def reply_failure(reply: Any) -> ReplyFailure | None:
@@ -76,7 +115,7 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
     'rate_limit'
     >>> found = reply_failure({"choices": [{"finish_reason": "content_filter"}], "usage": {"n": 1}})
     >>> found.kind.kind, found.passes
-    ('refused', True)
+    ('filtered', True)
     >>> cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     >>> reply_failure({"type": "response.incomplete", "response": cut}).kind.kind
     'incomplete'
@@ -131,7 +170,7 @@ def _by_finish(
     for reason in reasons:
         if _FILTERED.fullmatch(reason):
             words = f"a filter ended it: {reason}"
-            yield ReplyFailure(ContentRefusedError, words, usage, usage is not None)
+            yield ReplyFailure(FilteredReplyError, words, usage, mild=True)
 
 
 def _by_status(reply: Mapping[str, Any], usage: Mapping[str, Any] | None) -> ReplyFailure | None:
@@ -145,6 +184,5 @@ def _by_status(reply: Mapping[str, Any], usage: Mapping[str, Any] | None) -> Rep
         return None
     details = reply.get("incomplete_details")
     reason = str(details.get("reason")) if isinstance(details, Mapping) else "no reason given"
-    kind = ContentRefusedError if _FILTERED.fullmatch(reason) else IncompleteReplyError
-    passes = reason in _CUT and usage is not None
-    return ReplyFailure(kind, f"its status is incomplete: {reason}", usage, passes)
+    kind = FilteredReplyError if _FILTERED.fullmatch(reason) else IncompleteReplyError
+    return ReplyFailure(kind, f"its status is incomplete: {reason}", usage, reason in _CUT)

@@ -16,6 +16,8 @@ from farthing.errors import (
     BadRequestError,
     ContentRefusedError,
     ContextTooLongError,
+    FilteredReplyError,
+    IncompleteReplyError,
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
@@ -49,7 +51,7 @@ _BY_STATUS: dict[int, type[ModelError]] = {
     504: ModelTimeoutError,
     524: ModelTimeoutError,
 }
-_ADVICE: dict[type[ModelError], str] = {
+ADVICE: dict[type[ModelError], str] = {
     AuthenticationError: "check the key, what it is allowed to do, and the account's credit",
     RateLimitError: "lower the limits of this model in the configuration",
     ContextTooLongError: "the prompt does not fit the model: shorten it",
@@ -58,7 +60,10 @@ _ADVICE: dict[type[ModelError], str] = {
     RedirectedError: "the endpoint is elsewhere: correct the model's url",
     ModelTimeoutError: "the endpoint waited for the model in vain",
     ModelConnectionError: "the endpoint failed",
+    FilteredReplyError: "a filter of the provider took the reply away",
+    IncompleteReplyError: "the provider says that its reply is not whole",
 }
+"""What to say of each error."""
 
 
 def failure(
@@ -72,7 +77,7 @@ def failure(
     kind = kind_of(status, body.lower())
     cost = largest_nano if kind is ModelTimeoutError else 0
     excerpt = " ".join(body.split())[:EXCERPT]
-    plain = f"{place}: HTTP {status}: {_ADVICE[kind]}"
+    plain = f"{place}: HTTP {status}: {ADVICE[kind]}"
     found = kind(
         f"{plain}: {excerpt}",
         retry_after_s=retry_after_s(headers, datetime.now(UTC)),
