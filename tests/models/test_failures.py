@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from farthing.models.base import Usage
 from farthing.models.failures import reply_failure
 
 USED = {"prompt_tokens": 10, "completion_tokens": 2}
@@ -32,8 +33,8 @@ def choice(**more: Any) -> dict[str, Any]:
         ({"choices": [choice(finish_reason="error")], "usage": USED}, "connection"),
         ({"choices": [choice(finish_reason="stop"), choice(finish_reason="error")]}, "connection"),
         ({"choices": [choice(finish_reason="insufficient_system_resource")]}, "connection"),
-        ({"choices": [choice(finish_reason="content_filter")]}, "refused"),
-        ({"type": "message", "content": [], "stop_reason": "refusal"}, "refused"),
+        ({"choices": [choice(finish_reason="content_filter")]}, "filtered"),
+        ({"type": "message", "content": [], "stop_reason": "refusal"}, "filtered"),
         (
             {"object": "response", "status": "failed", "error": {"code": "server_error"}},
             "connection",
@@ -45,7 +46,7 @@ def choice(**more: Any) -> dict[str, Any]:
             {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}},
             "rate_limit",
         ),
-        ({"type": "response.incomplete", "response": FILTERED}, "refused"),
+        ({"type": "response.incomplete", "response": FILTERED}, "filtered"),
         ({"type": "response.incomplete", "response": CUT}, "incomplete"),
         ({"output": []} | CUT, "incomplete"),
         ({"output": [], "status": "incomplete"}, "incomplete"),
@@ -54,7 +55,8 @@ def choice(**more: Any) -> dict[str, Any]:
 def test_a_reply_that_failed_says_how(reply: dict[str, Any], kind: str) -> None:
     found = reply_failure(reply)
     assert found is not None
-    assert (found.kind.kind, found.passes, found.usage) == (kind, False, reply.get("usage"))
+    assert (found.kind.kind, found.passes) == (kind, False)
+    assert found.used == (Usage(10, 2) if "usage" in reply else None)
 
 
 @pytest.mark.parametrize(
@@ -89,10 +91,10 @@ def test_what_is_an_answer_did_not_fail(reply: Any) -> None:
 def test_what_was_cut_or_filtered_passes_once_it_says_what_it_used(reply: dict[str, Any]) -> None:
     found = reply_failure(reply)
     assert found is not None
-    assert (found.passes, found.usage) == (True, USED)
+    assert (found.passes, found.used) == (True, Usage(10, 2))
 
 
 def test_a_response_that_a_filter_ended_does_not_pass() -> None:
     found = reply_failure({"output": [], "usage": USED} | FILTERED)
     assert found is not None
-    assert (found.passes, found.usage) == (False, USED)
+    assert (found.passes, found.used) == (False, Usage(10, 2))

@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 
-from farthing.errors import ModelError
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
-from farthing.models.failures import ReplyFailure, reply_failure
+from farthing.models.failures import reply_failure
 from farthing.models.prices import Price, largest_usage
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -76,7 +75,8 @@ def read_completion(
     decoded = msgspec.json.decode(body)
     failed = reply_failure(decoded)
     if failed is not None and not failed.passes:
-        raise _failed(failed, prompt, model, price, hide)
+        cost = price.cost_nano(failed.used, seconds) if price and failed.used else None
+        raise failed.error(f"model '{model}'", cost, hide)
     reply = msgspec.convert(decoded, _Reply)
     choice = reply.choices[0]
     message = choice.message
@@ -92,20 +92,6 @@ def read_completion(
         latency_s=seconds,
         logprobs=choice.logprobs.tokens() if choice.logprobs else (),
     )
-
-
-def _failed(
-    failed: ReplyFailure,
-    prompt: Prompt,
-    model: str,
-    price: Price | None,
-    hide: Callable[[str], str],
-) -> ModelError:
-    used = None
-    if failed.usage is not None:
-        used = msgspec.convert(failed.usage, WireUsage).counted() or largest_usage(prompt)
-    cost = 0 if used is None else price.cost_nano(used, 0.0) if price else None
-    return failed.error(f"model '{model}'", cost, used, hide)
 
 
 class _Alternative(msgspec.Struct, frozen=True):

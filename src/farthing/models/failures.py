@@ -6,8 +6,8 @@ OpenAI's references (chat completions, responses), Anthropic's (errors, stop rea
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from farthing.errors import (
 )
 from farthing.models.base import Usage
 from farthing.models.http_failures import ADVICE, EXCERPT, REFUSED, kind_of
+from farthing.models.usage import read_usage
 
 _BROKE = re.compile(
     r"error(ed)?|abort(ed)?|cancell?ed|failed|insufficient_system_resource|(model|network)_error"
@@ -33,7 +34,9 @@ _FILTERED = re.compile(
 """Finish reasons of a choice that a filter took away."""
 _CUT = frozenset({"max_output_tokens", "max_tokens", "length"})
 _UNFINISHED = frozenset({"failed", "cancelled", "in_progress", "queued"})
-_SIGNS = re.compile(rb'"error"|"finish_reason"\s*:\s*"|"stop_reason"\s*:\s*"|"status"|"response.failed"')
+_SIGNS = re.compile(
+    rb'"error"|"finish_reason"\s*:\s*"|"stop_reason"\s*:\s*"|"status"|"response.failed"'
+)
 """Where none of these is, nothing failed."""
 _STATUS = {
     "api_error": 500,
@@ -63,33 +66,28 @@ class ReplyFailure:
     kind: type[ModelError]
     said: str
     """In its provider's words, where it has some."""
-    usage: Mapping[str, Any] | None = None
-    """What it says that it used, as it came; None: it does not say."""
+    used: Usage | None = None
+    """What it says that it took; None: it does not say."""
     mild: bool = False
     """Whether it was only cut or filtered."""
 
     @property
     def passes(self) -> bool:
         """Whether a client is to have it, which is never evidence: it says what it used."""
-        return self.mild and self.usage is not None
+        return self.mild and self.used is not None
 
     def error(
-        self,
-        place: str,
-        cost_nano: int | None,
-        used: Usage | None,
-        hide: Callable[[str], str] = str,
+        self, place: str, cost_nano: int | None, hide: Callable[[str], str] = str
     ) -> ModelError:
         """Return the error that it means.
 
         Args:
             place: the model and its endpoint, for the message.
-            cost_nano: what the reply says that it took; 0 where it does not say.
-            used: the same in tokens.
+            cost_nano: what it took in all; 0 where it does not say.
             hide: takes a key out of a text.
         """
-        plain, words = f"{place}: the reply failed: {ADVICE[self.kind]}", hide(self.said)
-        found = self.kind(f"{plain}: {words}", cost_nano=cost_nano)
+        plain, words, used = f"{place}: {ADVICE[self.kind]}", hide(self.said), self.used
+        found = self.kind(f"{plain}: {words}", cost_nano=cost_nano if used else 0)
         found.plain, found.said = plain, words
         found.used = used and (used.input_tokens, used.output_tokens)
         return found
@@ -113,7 +111,8 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
     >>> reply_failure({"choices": [{"finish_reason": "stop"}], "error": None})
     >>> reply_failure({"error": {"message": "slow down", "code": 429}}).kind.kind
     'rate_limit'
-    >>> found = reply_failure({"choices": [{"finish_reason": "content_filter"}], "usage": {"n": 1}})
+    >>> U = {"prompt_tokens": 3, "completion_tokens": 0}
+    >>> found = reply_failure({"choices": [{"finish_reason": "content_filter"}], "usage": U})
     >>> found.kind.kind, found.passes
     ('filtered', True)
     >>> cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
@@ -128,25 +127,37 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
         whole = inner if isinstance(inner, Mapping) else {}
         ends = ended in {"completed", "incomplete", "failed", "cancelled"}
         return reply_failure({"status": ended, "output": [], **whole}) if ends else None
+    found = _why(reply)
+    if found is None:
+        return None
+    used = read_usage(said := reply.get("usage"), reply)
+    if used and isinstance(said, Mapping) and said.get("cost") == 0 and not said.get("is_byok"):
+        used = replace(used, billed_nano=0)
+    return replace(found, used=used)
+
+
+def _why(reply: Mapping[str, Any]) -> ReplyFailure | None:
     listed = reply.get("choices")
     choices = [c for c in (listed if isinstance(listed, list) else ()) if isinstance(c, Mapping)]
-    said = reply.get("usage")
-    usage = said if isinstance(said, Mapping) and said else None
-    errors = [error for one in (reply, *choices) if (error := one.get("error"))]
-    if not errors and "error" in (kind, reply.get("object")):
-        errors = [reply]
-    if errors:
-        return _stated(errors[0], usage)
-    return next(_by_finish([reply, *choices], usage), None) or _by_status(reply, usage)
+    ends = [reply, *choices]
+    errors = [error for one in ends if (error := one.get("error"))]
+    if errors or "error" in (reply.get("type"), reply.get("object")):
+        return _stated((errors or [reply])[0])
+    reasons = [str(one.get("finish_reason") or one.get("stop_reason")).lower() for one in ends]
+    for reason in filter(_BROKE.fullmatch, reasons):
+        return ReplyFailure(ModelConnectionError, f"it ended by {reason}")
+    for reason in filter(_FILTERED.fullmatch, reasons):
+        return ReplyFailure(FilteredReplyError, f"a filter ended it: {reason}", mild=True)
+    return _by_status(reply)
 
 
-def _stated(error: Any, usage: Mapping[str, Any] | None) -> ReplyFailure:
+def _stated(error: Any) -> ReplyFailure:
     fields = error if isinstance(error, Mapping) else {"message": error}
     names = [fields.get(name) for name in ("code", "status", "type", "error_type")]
     known = (_status(name) for name in names)
     status = next((one for one in known if one is not None), 500)
     words = " ".join(str(fields.get("message") or next(filter(None, names), "")).split())
-    return ReplyFailure(kind_of(status, f"{names} {words}".lower()), words[:EXCERPT], usage)
+    return ReplyFailure(kind_of(status, f"{names} {words}".lower()), words[:EXCERPT])
 
 
 def _status(name: Any) -> int | None:
@@ -160,29 +171,16 @@ def _status(name: Any) -> int | None:
     return number if number is not None and 400 <= number < 600 else None
 
 
-def _by_finish(
-    ends: list[Mapping[str, Any]], usage: Mapping[str, Any] | None
-) -> Iterator[ReplyFailure]:
-    reasons = [str(one.get("finish_reason") or one.get("stop_reason")).lower() for one in ends]
-    for reason in reasons:
-        if _BROKE.fullmatch(reason):
-            yield ReplyFailure(ModelConnectionError, f"it ended by {reason}", usage)
-    for reason in reasons:
-        if _FILTERED.fullmatch(reason):
-            words = f"a filter ended it: {reason}"
-            yield ReplyFailure(FilteredReplyError, words, usage, mild=True)
-
-
-def _by_status(reply: Mapping[str, Any], usage: Mapping[str, Any] | None) -> ReplyFailure | None:
+def _by_status(reply: Mapping[str, Any]) -> ReplyFailure | None:
     """Return why a response is none that is completed."""
     status = reply.get("status")
     if reply.get("object") != "response" and "output" not in reply:
         return None
     if status in _UNFINISHED:
-        return ReplyFailure(ModelConnectionError, f"its status is {status}", usage)
+        return ReplyFailure(ModelConnectionError, f"its status is {status}")
     if status != "incomplete":
         return None
     details = reply.get("incomplete_details")
     reason = str(details.get("reason")) if isinstance(details, Mapping) else "no reason given"
     kind = FilteredReplyError if _FILTERED.fullmatch(reason) else IncompleteReplyError
-    return ReplyFailure(kind, f"its status is incomplete: {reason}", usage, reason in _CUT)
+    return ReplyFailure(kind, f"its status is incomplete: {reason}", mild=reason in _CUT)
