@@ -7,12 +7,13 @@ section says.
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
+from farthing.errors import ModelError
 from farthing.gateway.apis.base import Api, Content
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
@@ -30,6 +31,7 @@ from farthing.gateway.upstream_base import (
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE, merged
 from farthing.models.chat_endpoint import ChatEndpoint, Response
+from farthing.models.failures import ReplyFailure, failure_in
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import (
     TOKENS_PER_MESSAGE,
@@ -117,7 +119,9 @@ class HttpUpstream:
             bound=Bound(nano, read + written),
             rated_tokens=read + self._output(api, wanted, ASSUMED_OUTPUT),
             stream_options=_streaming(request) if streams else None,
-            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
+            bounding=Bounding(
+                most, self._shown, is_silent(wanted), request.include_usage, wanted.get("n") or 1
+            ),
             headers={} if api is CHAT else request.passed,
         )
 
@@ -237,11 +241,14 @@ class HttpCall:
         async with response:
             body = await self.endpoint.read(response, self.bound.nano)
         try:
+            failed = failure_in(body)
+            if failed is not None and not failed.passes:
+                raise self._failed(failed, started)
             whole = self.api.read(body)
         except UNREADABLE as error:
             problem = f"cannot be read: {error}"
         else:
-            return self._took(started, body, whole.usage, whole.model)
+            return replace(self._took(started, body, whole.usage, whole.model), cut=failed)
         raise self.endpoint.malformed(problem, body, self.bound.nano)
 
     @asynccontextmanager
@@ -272,6 +279,10 @@ class HttpCall:
         return await self.endpoint.post(
             body, self.bound.nano, timeout_s=timeout_s, path=path, headers=headers
         )
+
+    def _failed(self, failed: ReplyFailure, started: float) -> ModelError:
+        endpoint, cost = self.endpoint, self._took(started, b"", failed.used, None).cost_nano
+        return failed.error(endpoint.place, cost, endpoint.without_key)
 
     def _took(self, started: float, body: bytes, usage: Usage | None, model: str | None) -> Reply:
         seconds = time.perf_counter() - started

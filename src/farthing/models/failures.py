@@ -139,7 +139,8 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
 def _why(reply: Mapping[str, Any]) -> ReplyFailure | None:
     listed = reply.get("choices")
     choices = [c for c in (listed if isinstance(listed, list) else ()) if isinstance(c, Mapping)]
-    ends = [reply, *choices]
+    delta = reply.get("delta")
+    ends = [reply, *choices, *([delta] if isinstance(delta, Mapping) else [])]
     errors = [error for one in ends if (error := one.get("error"))]
     if errors or "error" in (reply.get("type"), reply.get("object")):
         return _stated((errors or [reply])[0])

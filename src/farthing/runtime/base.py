@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from farthing.errors import AuthenticationError, ModelError
+from farthing.errors import AuthenticationError, ContentRefusedError, ModelError
 from farthing.models.base import Completion, Model, Prompt
+from farthing.models.http_failures import EXCERPT
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
@@ -110,7 +111,7 @@ class CountingClient:
     latency_s: float | None = None
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        """Have a model answer; what a failed call cost is counted too."""
+        """Have a model answer; what a failed or refused call cost is counted too."""
         try:
             completion = await self.client.ask(model, prompt)
         except ModelError as error:
@@ -122,6 +123,8 @@ class CountingClient:
         if (thought := completion.usage.reasoning_tokens) is not None:
             self.reasoning_tokens = (self.reasoning_tokens or 0) + thought
         self.latency_s = (self.latency_s or 0.0) + completion.latency_s
+        if completion.finish == "refused":  # what two models refuse, they do not agree on
+            raise ContentRefusedError(f"{completion.model} refused: {completion.text[:EXCERPT]}")
         return completion
 
     async def use(self, tool: Tool, query: str) -> ToolReply:

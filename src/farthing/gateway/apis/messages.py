@@ -223,20 +223,22 @@ class MessagesReader:
 
     def __init__(self) -> None:
         self._input = _Usage()
+        self._finished = 0
 
     def read(self, data: bytes) -> ReadPiece:
         """Return what an event says."""
         found = _EVENT.decode(data)
-        if found.type == "error":
-            return ReadPiece(error=data)
         if found.type == "message_start" and found.message is not None:
             self._input = found.message.usage or self._input
             return ReadPiece(model=found.message.model)
         if found.type == "message_stop":
             return ReadPiece(counted=True, last=True)
         said = [one for one in (found.delta, found.content_block) if one is not None]
+        ended = isinstance(found.delta, dict) and found.delta.get("stop_reason") is not None
+        self._finished = self._finished or int(ended)
         if found.type != "message_delta" or found.usage is None:
-            return ReadPiece(said if found.type.startswith("content_block") else ())
+            said = said if found.type.startswith("content_block") else []
+            return ReadPiece(said, finished=self._finished)
         whole = {
             name: getattr(found.usage, name)
             if getattr(found.usage, name) is not None
@@ -244,7 +246,8 @@ class MessagesReader:
             for name in _Usage.__struct_fields__
         }
         usage = _counted(_Usage(**whole))
-        return ReadPiece(usage=usage, counts=msgspec.json.encode(found.usage))
+        counts = msgspec.json.encode(found.usage)
+        return ReadPiece(usage=usage, counts=counts, finished=self._finished)
 
 
 class MessageEvents:

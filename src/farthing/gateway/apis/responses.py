@@ -124,6 +124,7 @@ class _Item(msgspec.Struct, frozen=True):
 
 class _Response(msgspec.Struct, frozen=True):
     output: list[_Item]
+    status: str = "completed"
     usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
 
@@ -195,6 +196,14 @@ class Responses(Api):
         """Return a reader of one stream."""
         return ResponsesReader()
 
+    def events(self, body: bytes) -> list[bytes]:
+        """Return a whole reply as the event that ends its stream."""
+        try:
+            status = _RESPONSE.decode(body).status
+        except UNREADABLE:
+            return [body]
+        return [b'{"type":"response.%s","response":%s}' % (status.encode(), body)]
+
     def text(self, body: bytes) -> str:
         """Return what its messages say."""
         try:
@@ -240,8 +249,6 @@ class ResponsesReader:
     def read(self, data: bytes) -> ReadPiece:
         """Return what an event says; the last one has the whole response."""
         found = _EVENT.decode(data)
-        if found.type == "error":
-            return ReadPiece(error=data)
         if found.type not in _ENDS:
             return ReadPiece(() if found.delta is None else (found.delta,))
         try:
