@@ -123,13 +123,13 @@ class HttpStream:
                 raise problem
             if self._done:
                 break
+        if self._cut is not None and self._usage is None:
+            raise self._failed(self._cut)
         if not self._counted and not self._finished:
             raise ModelConnectionError(
                 f"{self._endpoint.place}: the stream ended before its end",
                 cost_nano=self._largest_nano,
             )
-        if self._cut is not None and self._usage is None:
-            raise self._failed(self._cut)
         self._end()
 
     async def _events(self) -> AsyncIterator[list[bytes]]:
@@ -218,7 +218,7 @@ class EventParser:
             text = begin if self._begun else text
         self._rest = text
         if self._whole or not self._begun:
-            return []
+            return [text] if len(text) > MOST_OF_A_CHUNK else []
         self._after_cr = text.endswith(b"\r")
         *lines, self._rest = _LINE_END.split(text)
         found = [data for line in lines if (data := self._line(line))]
@@ -228,8 +228,9 @@ class EventParser:
         """Return what came last; half an event is none."""
         if self._whole:
             return self._split(self._rest)
-        self._line(self._rest)
-        last = b"\n".join(self._data).strip() or self._rest.strip()
+        if self._rest:
+            self._line(self._rest)
+        last = self._line(b"").strip() or self._rest.strip()
         try:
             msgspec.json.decode(last)
         except UNREADABLE:

@@ -1,8 +1,7 @@
 """Whether a reply with a good status failed all the same, and why: what failed is no answer.
 
-A failed reply costs what it says that it used, and nothing where it does not say that. Sources:
-OpenAI's references (chat completions, responses), Anthropic's (errors, stop reasons), OpenRouter's
-(errors and debugging), DeepSeek's, Zhipu's and Mistral's lists of finish reasons.
+It costs what it says that it used, and nothing where it does not say. Sources: the references of
+OpenAI, Anthropic, OpenRouter, DeepSeek, Zhipu, Mistral and Gemini on errors and finish reasons.
 """
 
 import re
@@ -19,7 +18,7 @@ from farthing.errors import (
     ModelError,
 )
 from farthing.models.base import Usage
-from farthing.models.http_failures import ADVICE, EXCERPT, REFUSED, kind_of
+from farthing.models.http_failures import ADVICE, EXCERPT, kind_of
 from farthing.models.usage import read_usage
 
 _BROKE = re.compile(
@@ -33,30 +32,16 @@ _FILTERED = re.compile(
 )
 """Finish reasons of a choice that a filter took away."""
 _CUT = frozenset({"max_output_tokens", "max_tokens", "length"})
-_UNFINISHED = frozenset({"failed", "cancelled", "in_progress", "queued"})
-_SIGNS = re.compile(
-    rb'"error"|"finish_reason"\s*:\s*"|"stop_reason"\s*:\s*"|"status"|"response.failed"'
-)
+_SIGNS = re.compile(rb'"error"|"(finish|stop)_reason"\s*:\s*"|"status"|"response\.failed"')
 """Where none of these is, nothing failed."""
-_STATUS = {
-    "api_error": 500,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "insufficient_quota": 402,
-    "invalid_api_key": 401,
-    "invalid_request_error": 400,
-    "invalid_prompt": 400,
-    "context_length_exceeded": 400,
-    "not_found_error": 404,
-    "overloaded_error": 529,
-    "permission_error": 403,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "rate_limited": 429,
-    "request_too_large": 413,
-    "timeout_error": 504,
-} | dict.fromkeys(REFUSED, 400)
-"""The statuses that go with an error's `code` or `type`."""
+_NAMES = (
+    (re.compile(r"[45]\d\d"), None),
+    (re.compile(r"quota|billing|credit|auth|api_key|permission"), 401),
+    (re.compile(r"rate.?limit|throttl|too_many"), 429),
+    (re.compile(r"too_large"), 413),
+    (re.compile(r"invalid|not_found|content_|_length|policy"), 400),
+)
+"""What an error's code or type says, to the status that goes with it; None: that is one."""
 
 
 @dataclass(frozen=True)
@@ -76,28 +61,24 @@ class ReplyFailure:
         """Whether a client is to have it, which is never evidence: it says what it used."""
         return self.mild and self.used is not None
 
-    def error(
-        self, place: str, cost_nano: int | None, hide: Callable[[str], str] = str
-    ) -> ModelError:
-        """Return the error that it means.
+    def error(self, place: str, cost_nano: int | None, hide: Callable[[str], str]) -> ModelError:
+        """Return the error that it means, at what it says that it cost.
 
         Args:
             place: the model and its endpoint, for the message.
-            cost_nano: what it took in all; 0 where it does not say.
+            cost_nano: of what it used, where it does not say what was billed.
             hide: takes a key out of a text.
         """
         plain, words, used = f"{place}: {ADVICE[self.kind]}", hide(self.said), self.used
-        found = self.kind(f"{plain}: {words}", cost_nano=cost_nano if used else 0)
+        billed = used.billed_nano if used else 0
+        found = self.kind(f"{plain}: {words}", cost_nano=cost_nano if billed is None else billed)
         found.plain, found.said = plain, words
         found.used = used and (used.input_tokens, used.output_tokens)
         return found
 
 
 def failure_in(body: bytes) -> ReplyFailure | None:
-    """Return why JSON that came is no answer; raises one of `UNREADABLE` where it is none.
-
-    Of most pieces of a stream, and of vectors, a look at the bytes is enough.
-    """
+    """Return why JSON that came is no answer; raises one of `UNREADABLE` where it is none."""
     return reply_failure(msgspec.json.decode(body)) if _SIGNS.search(body) else None
 
 
@@ -111,18 +92,12 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
     >>> reply_failure({"choices": [{"finish_reason": "stop"}], "error": None})
     >>> reply_failure({"error": {"message": "slow down", "code": 429}}).kind.kind
     'rate_limit'
-    >>> U = {"prompt_tokens": 3, "completion_tokens": 0}
-    >>> found = reply_failure({"choices": [{"finish_reason": "content_filter"}], "usage": U})
-    >>> found.kind.kind, found.passes
-    ('filtered', True)
-    >>> cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    >>> reply_failure({"type": "response.incomplete", "response": cut}).kind.kind
-    'incomplete'
+    >>> reply_failure({"choices": [{"finish_reason": "content_filter"}]}).kind.kind
+    'filtered'
     """
     if not isinstance(reply, Mapping):
         return None
-    kind = str(reply.get("type"))
-    if kind.startswith("response."):
+    if (kind := str(reply.get("type"))).startswith("response."):
         ended, inner = kind.removeprefix("response."), reply.get("response")
         whole = inner if isinstance(inner, Mapping) else {}
         ends = ended in {"completed", "incomplete", "failed", "cancelled"}
@@ -138,9 +113,8 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
 
 def _why(reply: Mapping[str, Any]) -> ReplyFailure | None:
     listed = reply.get("choices")
-    choices = [c for c in (listed if isinstance(listed, list) else ()) if isinstance(c, Mapping)]
-    delta = reply.get("delta")
-    ends = [reply, *choices, *([delta] if isinstance(delta, Mapping) else [])]
+    inner = [*(listed if isinstance(listed, list) else []), reply.get("delta")]
+    ends = [reply, *(one for one in inner if isinstance(one, Mapping))]
     errors = [error for one in ends if (error := one.get("error"))]
     if errors or "error" in (reply.get("type"), reply.get("object")):
         return _stated((errors or [reply])[0])
@@ -149,39 +123,31 @@ def _why(reply: Mapping[str, Any]) -> ReplyFailure | None:
         return ReplyFailure(ModelConnectionError, f"it ended by {reason}")
     for reason in filter(_FILTERED.fullmatch, reasons):
         return ReplyFailure(FilteredReplyError, f"a filter ended it: {reason}", mild=True)
-    return _by_status(reply)
+    response = reply.get("object") == "response" or "output" in reply
+    return _by_status(reply) if response else None
 
 
 def _stated(error: Any) -> ReplyFailure:
     fields = error if isinstance(error, Mapping) else {"message": error}
-    names = [fields.get(name) for name in ("code", "status", "type", "error_type")]
-    known = (_status(name) for name in names)
-    status = next((one for one in known if one is not None), 500)
-    words = " ".join(str(fields.get("message") or next(filter(None, names), "")).split())
-    return ReplyFailure(kind_of(status, f"{names} {words}".lower()), words[:EXCERPT])
+    named = (fields.get(name) for name in ("code", "status", "type", "error_type"))
+    names = [str(name).lower() for name in named if name]
+    words = " ".join(str(fields.get("message") or " ".join(names)).split())
+    found = [
+        status or int(match[0])
+        for name in names
+        for pattern, status in _NAMES
+        if (match := pattern.fullmatch(name) if status is None else pattern.search(name))
+    ]
+    kind = kind_of(next(iter(found), 500), f"{names} {words}".lower())
+    return ReplyFailure(kind, words[:EXCERPT])
 
 
-def _status(name: Any) -> int | None:
-    """Return the status that an error's code or type names.
-
-    >>> _status("429"), _status(503), _status("rate_limit_exceeded"), _status("odd"), _status(7)
-    (429, 503, 429, None, None)
-    """
-    said = str(name).lower()
-    number = int(said) if said.isdecimal() and len(said) == len("503") else _STATUS.get(said)
-    return number if number is not None and 400 <= number < 600 else None
-
-
-def _by_status(reply: Mapping[str, Any]) -> ReplyFailure | None:
-    """Return why a response is none that is completed."""
-    status = reply.get("status")
-    if reply.get("object") != "response" and "output" not in reply:
-        return None
-    if status in _UNFINISHED:
+def _by_status(response: Mapping[str, Any]) -> ReplyFailure | None:
+    status, details = response.get("status"), response.get("incomplete_details")
+    if status in {"failed", "cancelled", "in_progress", "queued"}:
         return ReplyFailure(ModelConnectionError, f"its status is {status}")
     if status != "incomplete":
         return None
-    details = reply.get("incomplete_details")
     reason = str(details.get("reason")) if isinstance(details, Mapping) else "no reason given"
     kind = FilteredReplyError if _FILTERED.fullmatch(reason) else IncompleteReplyError
     return ReplyFailure(kind, f"its status is incomplete: {reason}", mild=reason in _CUT)

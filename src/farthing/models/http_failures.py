@@ -35,8 +35,7 @@ _TOO_LONG = (
     "prompt is too long",  # Anthropic
     "context window",
 )
-REFUSED = ("content_filter", "content_policy_violation", "responsibleaipolicy")
-"""What an error says that a filter made."""
+_REFUSED = ("content_filter", "content_policy_violation", "responsibleaipolicy")
 _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 
 _BY_STATUS: dict[int, type[ModelError]] = {
@@ -108,7 +107,7 @@ def kind_of(status: int, body: str) -> type[ModelError]:
     """Return the error that a status means; `body` is what was said, in lower case."""
     if status in {400, 413, 422} and any(mark in body for mark in _TOO_LONG):
         return ContextTooLongError
-    if status in {400, 403, 422} and any(mark in body for mark in REFUSED):
+    if status in {400, 403, 422} and any(mark in body for mark in _REFUSED):
         return ContentRefusedError
     if status == 429 and any(mark in body for mark in _NO_MONEY):
         return AuthenticationError

@@ -175,6 +175,18 @@ class Messages(Api):
         """Return a reader of one stream."""
         return MessagesReader()
 
+    def events(self, body: bytes) -> list[bytes]:
+        """Return a whole reply as the events of its stream."""
+        try:
+            whole = msgspec.json.decode(body)
+            told = [one for at, part in enumerate(whole["content"]) for one in _block(at, part)]
+        except (*UNREADABLE, KeyError, TypeError, AttributeError):
+            return [body]
+        ended = {name: whole.get(name) for name in ("stop_reason", "stop_sequence")}
+        begun = _event("message_start", message=whole | {"content": [], "stop_reason": None})
+        delta = _event("message_delta", delta=ended, usage=whole.get("usage"))
+        return [begun, *told, delta, _event("message_stop")]
+
     def text(self, body: bytes) -> str:
         """Return what it says."""
         try:
@@ -304,6 +316,16 @@ def error_type(status: int) -> str:
 
 def _event(kind: str, **more: Any) -> bytes:
     return msgspec.json.encode({"type": kind, **more})
+
+
+def _block(at: int, part: dict[str, Any]) -> list[bytes]:
+    text = [part["text"]] if part.get("type") == "text" else []
+    start = _event(
+        "content_block_start", index=at, content_block=part | ({"text": ""} if text else {})
+    )
+    deltas = [{"type": "text_delta", "text": one} for one in text]
+    said = (_event("content_block_delta", index=at, delta=one) for one in deltas)
+    return [start, *said, _event("content_block_stop", index=at)]
 
 
 def _begun(model: str, content: list[dict[str, Any]], finish: str | None) -> dict[str, Any]:
