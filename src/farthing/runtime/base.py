@@ -127,6 +127,11 @@ class CountingClient:
             raise ContentRefusedError(f"{completion.model} refused: {completion.text[:EXCERPT]}")
         return completion
 
+    def beside(self) -> Client:
+        """Return a client of what is asked once for all questions, and is no part of this call."""
+        found: Client = getattr(self.client, "beside", lambda: self.client)()
+        return found
+
     async def use(self, tool: Tool, query: str) -> ToolReply:
         """Have a tool answer; one that fails counts as used."""
         self.tool_calls += 1
