@@ -173,7 +173,7 @@ class HttpStream:
         failed, piece = self._read_piece(data)
         self._model = self._model or piece.model
         if piece.usage is not None:
-            self._usage, self._counts = piece.usage, piece.counts
+            self._usage, self._counts = largest(self._usage, piece.usage), piece.counts
         if failed is not None and not failed.mild:
             raise self._failed(failed)
         self._cut = self._cut or failed
@@ -193,7 +193,8 @@ class HttpStream:
     def _failed(self, failed: ReplyFailure) -> ModelError:
         """Return the error that a piece means; it costs what was said so far."""
         used = largest(self._usage, failed.used)
-        cost = self._took(used, self._model).cost_nano if used else 0
+        used = used and replace(used, unknown=())
+        cost = self._took(used, self._model).cost_nano
         endpoint = self._endpoint
         return replace(failed, used=used).error(endpoint.place, cost, endpoint.without_key)
 

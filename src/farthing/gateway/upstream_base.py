@@ -50,6 +50,8 @@ class Reply:
     """Whose form the body has."""
     cut: ReplyFailure | None = None
     """Why it is no answer, though a client has it."""
+    listed_nano: int | None = None
+    """What its tokens cost by the list, where the reply says that another price was billed."""
 
 
 class StreamedReply(Protocol):

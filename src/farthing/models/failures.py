@@ -105,9 +105,9 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
     found = _why(reply)
     if found is None:
         return None
-    used = read_usage(said := reply.get("usage"), reply)
-    if used and isinstance(said, Mapping) and said.get("cost") == 0 and not said.get("is_byok"):
-        used = replace(used, billed_nano=0)
+    if (used := read_usage(said := reply.get("usage"), reply)) is not None:
+        free = isinstance(said, Mapping) and said.get("cost") == 0 and not said.get("is_byok")
+        used = replace(used, billed_nano=0 if free else used.billed_nano, unknown=())
     return replace(found, used=used)
 
 
