@@ -62,18 +62,12 @@ class ReplyFailure:
         return self.mild and self.used is not None
 
     def error(self, place: str, cost_nano: int | None, hide: Callable[[str], str]) -> ModelError:
-        """Return the error that it means, at what it says that it cost.
-
-        Args:
-            place: the model and its endpoint, for the message.
-            cost_nano: of what it used, where it does not say what was billed.
-            hide: takes a key out of a text.
-        """
+        """Return the error that it means, at what was billed, or else what `used` costs by list."""
         plain, words, used = f"{place}: {ADVICE[self.kind]}", hide(self.said), self.used
         billed = used.billed_nano if used else 0
         found = self.kind(f"{plain}: {words}", cost_nano=cost_nano if billed is None else billed)
         found.plain, found.said = plain, words
-        found.used = used and (used.input_tokens, used.output_tokens)
+        found.used = (used.input_tokens, used.output_tokens) if used else None
         return found
 
 

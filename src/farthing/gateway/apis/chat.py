@@ -50,14 +50,9 @@ class ChatBody(msgspec.Struct):
 class Chunk(msgspec.Struct, frozen=True):
     """What is read of a chunk, or of a whole reply."""
 
-    given: list[msgspec.Raw] | None = msgspec.field(default=None, name="choices")
+    choices: list[msgspec.Raw] | None = None
     usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
-
-    @property
-    def choices(self) -> list[msgspec.Raw]:
-        """Its choices, also where it has null in their place."""
-        return self.given or []
 
 
 _CHUNK = msgspec.json.Decoder(Chunk)
@@ -82,12 +77,13 @@ class ChatReader:
         if data == DONE:
             return ReadPiece(counted=True, last=True, wanted=False)
         chunk = _CHUNK.decode(data)
-        for raw in chunk.choices:
+        choices = chunk.choices or []
+        for raw in choices:
             self._note(raw)
         usage = usage_in(data)
-        final = usage is not None and not chunk.choices
+        final = usage is not None and not choices
         return ReadPiece(
-            chunk.choices,
+            choices,
             usage,
             b"" if usage is None else bytes(chunk.usage),
             chunk.model,
