@@ -259,6 +259,32 @@ def test_its_fallback_is_asked(
     assert (failed.role, failed.answer, answered.role) == ("large", None, "small")
 
 
+BEGUN = message(None, content=[], usage={"input_tokens": 100, "output_tokens": 1})
+STARTED = {"type": "message_start", "message": BEGUN}
+CREATED = {"type": "response.created", "response": response("in_progress", output=[])}
+FAILS = {"type": "response.failed", "response": {"error": {"code": "server_error"}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        (RESPONSES, [CREATED, CREATED | {"type": "response.in_progress"}, FAILS]),
+        (RESPONSES, [CREATED]),
+        (ANTHROPIC, [STARTED, {"type": "ping"}, {"type": "error", "error": {"message": "m"}}]),
+    ],
+)
+def test_what_fails_before_it_says_anything_has_not_begun(
+    backed: Both, path: str, data: Any
+) -> None:
+    backed.large.says(events(*data), pieces=50)
+    used = response("completed", usage=RESPONSES_USED)
+    backed.small.says(used if path == RESPONSES else message("end_turn", usage=RESPONSES_USED))
+    reply = backed.ask(path, stream=True)
+    assert (reply.status, SAID.encode() in reply.body) == (200, True)
+    assert b'"answered_by":"small"' in reply.body
+    assert reply.body.count(b"response.created") == 0
+
+
 def test_the_breaker_is_told(tmp_path: Path) -> None:
     with two(tmp_path, fallback=True, rests=30.0) as both:
         both.large.says(chat("error"))
@@ -290,9 +316,7 @@ def test_what_was_cut_and_counted_is_passed_on_and_is_no_evidence(
 
 
 FINISHED = (chunk(choice()), chunk(choice("", "stop"), usage=USED))
-BEGUN = message(None, content=[], usage={"input_tokens": 100, "output_tokens": 1})
 SAYS = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": SAID}}
-STARTED = {"type": "message_start", "message": BEGUN}
 STOPPED = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
 COUNTED = STOPPED | {"usage": {"output_tokens": 10}}
 TOLD = {"type": "response.output_text.delta", "delta": SAID}

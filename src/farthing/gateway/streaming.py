@@ -62,17 +62,20 @@ class HttpStream:
         self._counts = b""
         self._model: str | None = None
         self._counted = self._done = self._finished = False
+        self._opening = True
         self._cut: ReplyFailure | None = None
         self._reply: Reply | None = None
 
     async def begin(self) -> None:
-        """Wait for the first chunk."""
+        """Wait for the first chunk that says more than that a reply begins."""
         if "html" in self._response.content_type:
             problem = f"is {self._response.content_type}, no stream"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
         self._first = await anext(self._chunks, None)
         if self._first is None:
             raise self._endpoint.malformed("has no chunk", b"", self._spent_nano)
+        while self._opening and (more := await anext(self._chunks, None)):
+            self._first += more
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
         """Return the chunks, those of one read together."""
@@ -180,7 +183,7 @@ class HttpStream:
         self._heard.add(piece.said)
         self._counted = piece.counted or (self._counted and not piece.said)
         self._finished = piece.finished >= self._bound.choices
-        self._done = piece.last
+        self._done, self._opening = piece.last, self._opening and piece.opening
         return piece.wanted or (self._bound.include_usage and data != DONE)
 
     def _read_piece(self, data: bytes) -> tuple[ReplyFailure | None, ReadPiece]:

@@ -37,6 +37,8 @@ class ReadPiece(msgspec.Struct, frozen=True):
     counts: bytes = b""
     """The same, as it came."""
     model: str | None = None
+    opening: bool = False
+    """Whether it says only that a reply begins: one that fails after it has not begun."""
     finished: int = 0
     """How many choices have finished, where all that have begun did."""
     counted: bool = False

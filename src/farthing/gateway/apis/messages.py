@@ -228,7 +228,7 @@ class MessagesReader:
         found = _EVENT.decode(data)
         if found.type == "message_start" and found.message is not None:
             self._usage = read_usage(found.message.usage)
-            return ReadPiece(model=found.message.model)
+            return ReadPiece(model=found.message.model, opening=True)
         if found.type == "message_stop":
             return ReadPiece(counted=True, last=True)
         said = [one for one in (found.delta, found.content_block) if one is not None]
@@ -236,7 +236,7 @@ class MessagesReader:
         self._finished = self._finished or int(ended)
         if found.type != "message_delta" or found.usage is None:
             said = said if found.type.startswith("content_block") else []
-            return ReadPiece(said, finished=self._finished)
+            return ReadPiece(said, opening=found.type == "ping", finished=self._finished)
         self._usage = largest(self._usage, read_usage(found.usage))
         counts = msgspec.json.encode(found.usage)
         return ReadPiece(usage=self._usage, counts=counts, finished=self._finished)

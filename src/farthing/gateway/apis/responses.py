@@ -110,6 +110,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 _RESPONSE = msgspec.json.Decoder(_Response)
 _EVENT = msgspec.json.Decoder(_Event)
+_OPENS = frozenset({"response.created", "response.in_progress", "response.queued"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -223,7 +224,8 @@ class ResponsesReader:
         """Return what an event says; the last one has the whole response."""
         found = _EVENT.decode(data)
         if found.type not in _ENDS:
-            return ReadPiece(() if found.delta is None else (found.delta,))
+            said = () if found.delta is None else (found.delta,)
+            return ReadPiece(said, opening=found.type in _OPENS)
         try:
             whole = _RESPONSE.decode(found.response)
         except UNREADABLE:
