@@ -194,7 +194,7 @@ def usage_in(reply: bytes) -> Usage | None:
     try:
         said = _SAID.decode(reply)
         around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini, "choices": None}
-        if said.usage is None and b"usage" in (choices := bytes(said.choices)):
+        if not said.usage and b"usage" in (choices := bytes(said.choices)):
             around["choices"] = msgspec.json.decode(choices)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
