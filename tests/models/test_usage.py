@@ -39,7 +39,9 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Where LiteLLM's table (1.83.0 or 1.110.2) says something else, and the source that is right."""
 SELLERS = {
-    "google": "gemini", "x-ai": "xai", "fireworks": "fireworks_ai",
+    "google": "gemini",
+    "x-ai": "xai",
+    "fireworks": "fireworks_ai",
     **{name: name for name in ("mistral", "groq", "deepseek", "perplexity", "azure", "openrouter")},
 }
 
@@ -135,8 +137,8 @@ def by_litellm(used: Usage, table: Found) -> float:
         used.audio_output,
     )
     fresh = used.input_tokens - used.cached_tokens - used.cache_writes - used.cache_writes_hour
-    searches = table.get("search_context_cost_per_query") or {}
-    return (
+    searches: Found = table.get("search_context_cost_per_query") or {}
+    return float(
         (fresh - sound) * rate(read)
         + sound * rate("input_cost_per_audio_token", read)
         + used.cached_tokens * rate("cache_read_input_token_cost", read)
@@ -314,6 +316,7 @@ def test_every_tools_words_are_read(usage: Found, beside: Found, right: Usage) -
 
 
 def test_what_is_no_usage_says_nothing() -> None:
+    said: Any
     for said in (None, [], 5, "many", {}, {"total_tokens": 12}, {"prompt_tokens": "many"}):
         assert read_usage(said) is None
     assert usage_in(b'{"usage": ') is None
@@ -488,11 +491,13 @@ def test_what_nobody_can_bound_is_refused_by_its_name() -> None:
 
 def test_every_listed_price_is_counted_or_refused() -> None:
     """No price of the list is left out in silence: it changes a cost, a bound, or is named."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+
     from farthing.models import price_list  # noqa: PLC0415
 
     now, passed = datetime.now(UTC), 0
     counts = dict.fromkeys(price_list._KINDS.values(), 1)
-    for provider in price_list.get_snapshot().providers:
+    for provider in get_snapshot().providers:
         for model in provider.models:
             price = PriceTable().find(model.id, provider=provider.id)
             if price is None or not isinstance(price, price_list.ListPrice):

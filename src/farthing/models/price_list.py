@@ -116,6 +116,9 @@ def is_whole(price: ListPrice) -> bool:
 
 def _token_price(info: ModelInfo, prices: Any) -> TokenPrice:
     named = {name: _tiers(price) for name, price in vars(prices).items() if price is not None}
+    asked = "claude" in info.id  # Anthropic's models write what they are asked to, others more
+    if not asked and "input_mtok" in named:  # without a price of their own writes are input
+        named.setdefault("cache_write_mtok", named["input_mtok"])
     starts = sorted({0, *(start for name in (*_PLAIN, *_KINDS) for start in named.get(name, ()))})
     beside = {name: max(price.values()) for name, price in named.items() if name not in _COUNTED}
     tools = {name: usd for name, usd in beside.items() if name.endswith(_TOOLS)}
@@ -128,8 +131,7 @@ def _token_price(info: ModelInfo, prices: Any) -> TokenPrice:
             for name in beside
             if name not in tools or info.id.startswith(_SEARCHES)
         ),
-        # Anthropic's models write what they are asked to; others do so by themselves.
-        writes_unasked="cache_write_mtok" in named and "claude" not in info.id,
+        writes_unasked=not asked,
     )
 
 
