@@ -473,6 +473,9 @@ def test_a_count_that_nobody_knows_the_price_of_is_no_price() -> None:
     listed = PriceTable().find("gpt-4", provider="openai")
     assert listed is not None
     assert listed.unpriced(Usage(9, 9, tier="priority")) == ("service_tier priority",)
+    groq = PriceTable().find("llama-3.1-8b-instant", provider="groq")
+    flex = Usage(1_000, 0, tier="flex")
+    assert charge_nano(groq, flex, 0.0) == charge_nano(groq, replace(flex, tier=None), 0.0)
     # What is cheaper than the standard tier at most costs what that does.
     assert charge_nano(own, Usage(9, 9, tier="flex"), 0.0) == 27_000
 
