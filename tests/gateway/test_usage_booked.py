@@ -43,13 +43,14 @@ def asked(
     def reply(body: Found) -> web.Response:
         if isinstance(said, str):
             return web.Response(text=said, content_type="text/event-stream")
-        return web.json_response(said if "type" in said else completion(body, "4") | said)
+        whole: Found = completion(body, "4")
+        return web.json_response(said if "type" in said else whole | said)
 
     with (
         Endpoint(reply=reply) as stub,
         gateway(tmp_path, serving_one(stub.url, **served)) as running,
     ):
-        body = {"model": "one", "messages": [{"role": "user", "content": LONG}]}
+        body: Found = {"model": "one", "messages": [{"role": "user", "content": LONG}]}
         body |= {"max_tokens": 500, "stream": isinstance(said, str)}
         answer = running.post(body) if "chat" in path else post(running, path, body)
         assert answer.status == 200, answer.body
@@ -109,7 +110,7 @@ def test_a_whole_reply_is_booked_as_it_counts(tmp_path: Path, said: Found, right
 def events(start: Found, end: Found) -> str:
     message = {"id": "m", "type": "message", "role": "assistant", "content": [], "usage": start}
     block = {"type": "text", "text": ""}
-    pieces = [
+    pieces: list[Found] = [
         {"type": "message_start", "message": message},
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "4"}},
@@ -135,7 +136,7 @@ def test_a_zero_at_either_end_of_a_message_is_no_count(
 
 
 def test_an_hours_writes_cost_twice(tmp_path: Path) -> None:
-    said = {
+    said: Found = {
         "id": "m",
         "type": "message",
         "role": "assistant",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +30,20 @@ NOT_IN_LISTS: Mapping[str, str] = {
 }
 """Usages whose cost no list has, and why."""
 ELSEWHERE: Mapping[str, str] = {
-    "gq-cached": "console.groq.com/docs/prompt-caching: half price; LiteLLM lists the whole",
-    "fw-cached": "docs.fireworks.ai/serverless/pricing: cached input has a price of its own",
-    "mi-cached": "docs.mistral.ai: cached input is a tenth; LiteLLM lists none",
-    "xai-small": "docs.x.ai: reasoning is beside the completion; LiteLLM counts it within",
-    "xai-beside": "as xai-small",
-    "xai-ticks": "the reply says what was billed",
-    "gmc-thoughts": "ai.google.dev: the total holds thoughts; LiteLLM counts the completion alone",
-    "px-deep": "docs.perplexity.ai: citations and searches have prices of their own",
-    "ds-both": "api-docs.deepseek.com: the price since August 2026",
-    "oa-cachewrite": "developers.openai.com/api/docs/pricing: writes at 1.25x since GPT-5.6",
+    "an-1h": "platform.claude.com, prompt caching: an hour is twice the input; 1.83.0 lists none",
+    "an-200k": "platform.claude.com, release notes: dearer above 200,000; 1.110.2 lists it no more",
+    "mi-cached": "mistral.ai/pricing: the alias moved to a dearer model after 1.83.0",
+    "fw-cached": "docs.fireworks.ai, pricing: cached input has a price; 1.83.0 lists none",
+    "ds-both": "api-docs.deepseek.com, pricing: half outside peak hours; 1.110.2 lists the peak's",
+    "or-cost": "the reply says what was billed; a list has what OpenAI takes",
 }
-"""Where LiteLLM's table says something else or lacks the model, and the source that is right."""
+"""Where LiteLLM's table (1.83.0 or 1.110.2) says something else, and the source that is right."""
+SELLERS = {
+    "google": "gemini",
+    "x-ai": "xai",
+    "fireworks": "fireworks_ai",
+    **{name: name for name in ("mistral", "groq", "deepseek", "perplexity", "azure", "openrouter")},
+}
 
 
 def usages() -> list[Found]:
@@ -102,24 +105,51 @@ def test_each_usage_costs_what_genai_prices_says(case: Found) -> None:
 @pytest.mark.extras("litellm")
 @cases
 def test_each_usage_costs_what_litellm_says(case: Found) -> None:
-    import litellm  # noqa: PLC0415
+    """Its own table, by its own words; what it has not listed yet it says nothing of."""
+    spec = find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    table = json.loads(
+        Path(spec.origin).with_name("model_prices_and_context_window_backup.json").read_text()
+    )
+    names = (f"{SELLERS.get(case['provider'], '')}/{case['model']}", case["model"])
+    found = next((table[name] for name in names if name in table), None)
+    if found is not None and case["id"] not in ELSEWHERE:
+        assert by_litellm(read(case), found) == pytest.approx(case["usd"], abs=1e-9)
 
-    found = litellm.model_cost.get(case["model"])
-    if found is None or case["id"] in {*ELSEWHERE, *NOT_IN_LISTS}:
-        return
-    used, tier = read(case), read(case).tier
-    rate = {
-        name: found.get(f"{name}_{tier}") or found.get(name) or 0.0
-        for name in ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
-    }
-    if used.audio_input or used.units or used.cache_writes or used.cache_writes_hour:
-        return
-    if any(name.endswith("_above_272k_tokens") or "_above_200k" in name for name in found):
-        return
-    fresh = used.input_tokens - used.cached_tokens
-    usd = fresh * rate["input_cost_per_token"] + used.output_tokens * rate["output_cost_per_token"]
-    usd += used.cached_tokens * rate["cache_read_input_token_cost"]
-    assert usd == pytest.approx(case["usd"], abs=1e-8)
+
+def by_litellm(used: Usage, table: Found) -> float:
+    """Return dollars at a line of LiteLLM's table."""
+    steps = [f"_above_{n}k_tokens" for n in (200, 272) if used.input_tokens > n * 1_000]
+    ends = [*steps, *([f"_{used.tier}"] if used.tier else []), ""]
+
+    def rate(name: str, *others: str) -> float:
+        found = (table.get(one + end) for one in (name, *others) for end in ends)
+        return next((float(usd) for usd in found if usd is not None), 0.0)
+
+    read, wrote = "input_cost_per_token", "output_cost_per_token"
+    kept = "cache_creation_input_token_cost"
+    units = dict(used.units)
+    thoughts = (used.reasoning_tokens or 0) if "output_cost_per_reasoning_token" in table else 0
+    cited, sound, spoken = (
+        units.get("output_citation_tokens", 0),
+        used.audio_input,
+        used.audio_output,
+    )
+    fresh = used.input_tokens - used.cached_tokens - used.cache_writes - used.cache_writes_hour
+    searches: Found = table.get("search_context_cost_per_query") or {}
+    return float(
+        (fresh - sound) * rate(read)
+        + sound * rate("input_cost_per_audio_token", read)
+        + used.cached_tokens * rate("cache_read_input_token_cost", read)
+        + used.cache_writes * rate(kept, read)
+        + used.cache_writes_hour * rate(f"{kept}_above_1hr", kept, read)
+        + (used.output_tokens - spoken - thoughts - cited) * rate(wrote)
+        + spoken * rate("output_cost_per_audio_token", wrote)
+        + thoughts * rate("output_cost_per_reasoning_token")
+        + cited * rate("citation_cost_per_token", wrote)
+        + units.get("web_searches", 0) * searches.get("search_context_size_medium", 0.0)
+    )
 
 
 KINDS: list[tuple[str, Found, Found, Usage]] = [
@@ -286,6 +316,7 @@ def test_every_tools_words_are_read(usage: Found, beside: Found, right: Usage) -
 
 
 def test_what_is_no_usage_says_nothing() -> None:
+    said: Any
     for said in (None, [], 5, "many", {}, {"total_tokens": 12}, {"prompt_tokens": "many"}):
         assert read_usage(said) is None
     assert usage_in(b'{"usage": ') is None
@@ -442,6 +473,9 @@ def test_a_count_that_nobody_knows_the_price_of_is_no_price() -> None:
     listed = PriceTable().find("gpt-4", provider="openai")
     assert listed is not None
     assert listed.unpriced(Usage(9, 9, tier="priority")) == ("service_tier priority",)
+    groq = PriceTable().find("llama-3.1-8b-instant", provider="groq")
+    flex = Usage(1_000, 0, tier="flex")
+    assert charge_nano(groq, flex, 0.0) == charge_nano(groq, replace(flex, tier=None), 0.0)
     # What is cheaper than the standard tier at most costs what that does.
     assert charge_nano(own, Usage(9, 9, tier="flex"), 0.0) == 27_000
 
@@ -460,11 +494,13 @@ def test_what_nobody_can_bound_is_refused_by_its_name() -> None:
 
 def test_every_listed_price_is_counted_or_refused() -> None:
     """No price of the list is left out in silence: it changes a cost, a bound, or is named."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+
     from farthing.models import price_list  # noqa: PLC0415
 
     now, passed = datetime.now(UTC), 0
     counts = dict.fromkeys(price_list._KINDS.values(), 1)
-    for provider in price_list.get_snapshot().providers:
+    for provider in get_snapshot().providers:
         for model in provider.models:
             price = PriceTable().find(model.id, provider=provider.id)
             if price is None or not isinstance(price, price_list.ListPrice):
