@@ -77,7 +77,7 @@ def said_in(stream: bytes) -> Any:
 
 def errors(receipt: Any) -> list[tuple[str, str | None]]:
     """Return who was asked, and how each failed."""
-    return [(one["model"], one["error"]) for one in receipt["calls"]]
+    return [(one["model"], one.get("error")) for one in receipt["calls"]]
 
 
 def adds_up(receipt: Any, database: str) -> None:

@@ -18,8 +18,8 @@ def attempts_json(tries: Sequence[ChargeAttempt]) -> tuple[Mapping[str, Any], ..
             "model": one.model,
             "cost_usd": usd_from_nano(one.cost_nano),
             "latency_s": round(one.took_s, 4),
-            "error": one.error and one.error.type,
         }
+        | ({} if one.error is None else {"error": one.error.type})
         | ({} if one.listed_nano is None else {"listed_usd": usd_from_nano(one.listed_nano)})
         for one in tries
     )
