@@ -188,7 +188,7 @@ def holes() -> Iterator[Setting]:
             for n in (100, 400):
                 run = at_worst(what, kind, n, 1, 0.0)
                 yield f"1 {what} at worst, {kind}, n {n}", run, 0.1, 1
-        yield f"1 {what} at worst, free models", at_worst(what, "nested", 400, 0, 0.0), 0.1, 1
+        yield f"1 {what} at worst, small is free", at_worst(what, "nested", 400, 0, 0.0), 0.1, 1
         run = at_worst(what, "no hole", 400, 1, 0.15)
         yield f"2 {what}, 15 % without an answer", run, 0.1, 1
 
@@ -222,7 +222,7 @@ class Border:
 def border(what: str, kind: str, price: int, failed: float) -> Border:
     """Train a policy, and promise a little more than is true of it."""
     rng = np.random.default_rng([SEED, len(what), len(kind)])
-    train, world = (replace(one, cost_nano=one.cost_nano * price) for one in pools())
+    train, world = (replace(one, cost_nano=one.cost_nano * [price, 1]) for one in pools())
     world = answers(world, world.correct[:, 0], rng.random(WORLD) < failed)
     made = asked(world, kind, rng)
     grade = "same as large" if what == "agreement" else "right"
@@ -295,7 +295,7 @@ def wordings(promise: Any, grade: str) -> Run:
     return run
 
 
-def table(rng: Rng, share: float, forms: Any = ("{}",), **gold: str) -> list[dict[str, Any]]:
+def table(rng: Rng, share: float, forms: Any = ("{}",), **gold: Any) -> list[dict[str, Any]]:
     """Return the calls of one new question, which the small model answers as often as is said."""
     text = " ".join(bytes(word.tolist()).decode() for word in rng.integers(97, 123, (9, 6)))
     right = {"small": bool(rng.random() < share), "large": True}
@@ -320,7 +320,11 @@ def read_again(rng: Rng) -> bool:
     policy = ft.fit("conformal-arbitrage", traces(log))
     promise = false_of("parity", policy.bundle, pools()[1], np.array([0.9]))
     again = replace(log, ids=np.array([f"again{i}" for i in range(60)]))
-    return proved(lambda: policy.calibrate(traces(again), promise))
+    made = proof(lambda: policy.calibrate(traces(again), promise))
+    if made is None:
+        return False
+    truth: Any = false_of("parity", made, pools()[1], np.array([made.kappa]))
+    return bool(truth.epsilon >= promise.epsilon)
 
 
 def half_unanswered(rng: Rng) -> bool:
@@ -334,22 +338,34 @@ def deadline(rng: Rng) -> bool:
     """The small model loses more than is allowed, and is missing where it is wrong."""
     log = drawn(pools()[1], 600, rng)
     log = answers(log, rng.random((600, 2)) < [0.6, 0.95], np.zeros(600, bool))
-    log.signals["latency_s"] = np.tile([0.5, 3.0], (600, 1))[:, None].astype(np.float32)
     log = lacking(log, asked(log, "small missing where wrong", rng))
+    seconds = np.tile([0.5, 3.0], (600, 1))[:, None].astype(np.float32)
+    log = replace(log, signals={**log.signals, "latency_s": seconds})
     promise = ft.Parity("large", TENTH)
-    return proved(lambda: ft.recommend(traces(log, "worst"), promise, deadline_s=1.0))
+    made = proof(lambda: ft.recommend(traces(log, "worst"), promise, deadline_s=1.0))
+    if made is None:
+        return False
+    fresh = drawn(pools()[1], WORLD, rng)
+    fresh = answers(fresh, rng.random((WORLD, 2)) < [0.6, 0.95], np.zeros(WORLD, bool))
+    gained = ft.Policy(made).evaluate(traces(fresh)).value.gained
+    return gained is None or gained < -0.1
 
 
-def proved(proof: Callable[[], Any]) -> bool:
-    """Return whether anything is proved; what is refused is not."""
+def proved(of: Callable[[], Any]) -> bool:
+    """Return whether anything is proved."""
+    return proof(of) is not None
+
+
+def proof(of: Callable[[], Any]) -> Any:
+    """Return the bundle of which something is proved; None: nothing is, or it is refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            made = proof()
+            made = of()
         except FarthingError:
-            return False
-    certificate = (made if isinstance(made, ft.Policy) else made.found).bundle.certificate
-    return certificate is not None and certificate.promises
+            return None
+    bundle = made.bundle if isinstance(made, ft.Policy) else made.found.bundle
+    return bundle if bundle.certificate and bundle.certificate.promises else None
 
 
 def main() -> None:
