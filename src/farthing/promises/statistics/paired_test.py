@@ -111,9 +111,11 @@ def _highest(reach: IntArray, cells: tuple[int, int], epsilon: float, best: floa
     starts = np.arange(first, last, size)
     while starts.size:
         bounds = bound(starts, size)
+        if size == 1:
+            return max(best, float(bounds.max()))
         likely = starts[bounds.argmax()] + size // 2
         best = max(best, float(bound(np.array([min(likely, last - 1)]), 1)[0]))
-        starts, size = starts[bounds > best], size // _SPLIT  # of single cells none is left
+        starts, size = starts[bounds > best], size // _SPLIT
         starts = (starts[:, None] + size * np.arange(_SPLIT)).ravel()
         starts = starts[starts < last]
     return best
