@@ -13,7 +13,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -37,7 +37,6 @@ from farthing.promises.kinds.weighted import Weighted, weighted_threshold
 from farthing.promises.paired import Paired, parity_point
 from farthing.promises.statistics.clusters import Clusters
 from farthing.recommendation import splits
-from farthing.recommendation.certify import Contender, Serving, prove_bundle
 from farthing.recommendation.escalation import EscalationModel
 from farthing.recommendation.played import (
     PlayedPolicy,
@@ -47,7 +46,7 @@ from farthing.recommendation.played import (
     operating_points_of,
 )
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.prove import LaidOut
+from farthing.recommendation.prove import LaidOut, prove
 from farthing.recommendation.prove_selective import laid_out_by
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
 from farthing.traces.eligibility import asked_all, only
@@ -77,8 +76,8 @@ def counts() -> Iterator[Setting]:
             run = parity(n, epsilon, apart, delta, hidden)
             yield f"{name}{', 2 grades hidden' if hidden else ''}", run, delta, 1
     for n, delta in ((40, 0.1), (100, 0.01), (400, 0.3)):
-        for prove in (agreement, selective, escalated, requests):
-            yield f"{prove.__name__}, n {n}, delta {delta}", partial(prove, n, delta), delta, 1
+        for of in (agreement, selective, escalated, requests):
+            yield f"{of.__name__}, n {n}, delta {delta}", partial(of, n, delta), delta, 1
         for mean in (0.05, 0.5, 1.0):
             run = partial(budget, n, mean, delta)
             yield f"6 budget {mean:g} of the most, n {n}, delta {delta}", run, delta, 1
@@ -189,21 +188,41 @@ def holes() -> Iterator[Setting]:
             for n in (100, 400):
                 run = at_worst(what, kind, n, 1, 0.0)
                 yield f"1 {what} at worst, {kind}, n {n}", run, 0.1, 1
-        yield f"1 {what} at worst, free models", at_worst(what, "nested", 400, 0, 0.0), 0.1, 1
+        yield f"1 {what} at worst, small is free", at_worst(what, "nested", 400, 0, 0.0), 0.1, 1
         run = at_worst(what, "no hole", 400, 1, 0.15)
         yield f"2 {what}, 15 % without an answer", run, 0.1, 1
 
 
 def at_worst(what: str, kind: str, n: int, price: int, failed: float) -> Run:
     """A policy at one threshold is promised a little more than is true of it in the world."""
-    made = cache(lambda: border(what, kind, price, failed))
-    return lambda rng: proves(made()[0], drawn(made()[1], n, rng))
+    made = partial(border, what, kind, price, failed)
+    return lambda rng: made().proves(drawn(made().recorded, n, rng))
 
 
-def border(what: str, kind: str, price: int, failed: float) -> tuple[Contender, TraceArrays]:
-    """Return a trained policy with its false promise, and the world with its holes."""
+@dataclass(frozen=True)
+class Border:
+    """A trained policy at one threshold, its false promise, and the world with its holes."""
+
+    bundle: Any
+    asked: Any
+    train: TrainingQuestions
+    laid: LaidOut
+    recorded: TraceArrays
+
+    def proves(self, log: TraceArrays) -> bool:
+        """Return whether the promise is proved of recorded questions, read as `calibrate` does."""
+        some, _ = asked_all(log, splits.models_of(self.bundle, self.asked, log), "worst")
+        graded = read_for(self.asked, some, self.bundle.origin.grade)
+        part = ProvingQuestions(graded, splits.as_played("", self.bundle, graded))
+        found = prove(self.asked, self.bundle, self.train, part, None, self.laid)
+        return found.certificate.promises
+
+
+@cache
+def border(what: str, kind: str, price: int, failed: float) -> Border:
+    """Train a policy, and promise a little more than is true of it."""
     rng = np.random.default_rng([SEED, len(what), len(kind)])
-    train, world = (replace(one, cost_nano=one.cost_nano * price) for one in pools())
+    train, world = (replace(one, cost_nano=one.cost_nano * [price, 1]) for one in pools())
     world = answers(world, world.correct[:, 0], rng.random(WORLD) < failed)
     made = asked(world, kind, rng)
     grade = "same as large" if what == "agreement" else "right"
@@ -217,9 +236,7 @@ def border(what: str, kind: str, price: int, failed: float) -> tuple[Contender, 
     promise = false_of(what, bundle, world.take(np.flatnonzero(made[:, 1])), row)
     known = read_for(promise, train, bundle.origin.grade)
     trained = TrainingQuestions(known, splits.as_played("", bundle, known))
-    nothing: Any = None  # each run draws what is to prove
-    contender = Contender(bundle, promise, trained, nothing, laid_out=LaidOut(row, "the policy"))
-    return contender, lacking(world, made)
+    return Border(bundle, promise, trained, LaidOut(row, "the policy"), lacking(world, made))
 
 
 @cache
@@ -231,16 +248,6 @@ def pools() -> tuple[TraceArrays, TraceArrays]:
 def traces(of: TraceArrays, missing: Any = None) -> ft.Traces:
     """Return questions as the library takes them."""
     return ft.Traces(Dataset("", of, missing=missing))
-
-
-def proves(one: Contender, log: TraceArrays) -> bool:
-    """Return whether the promise is proved of recorded questions, read as `calibrate` does."""
-    some, asked_of = asked_all(log, splits.models_of(one.bundle, one.asked, log), "worst")
-    graded = read_for(one.asked, some, one.bundle.origin.grade)
-    played = splits.as_played("", one.bundle, graded)
-    prove = ProvingQuestions(graded, played, asked_of=asked_of)
-    made = prove_bundle(replace(one, prove=prove, serving=Serving(asked_of=asked_of)))
-    return made.certificate.promises
 
 
 def false_of(what: str, bundle: Any, truth: TraceArrays, row: FloatArray) -> Any:
@@ -288,7 +295,7 @@ def wordings(promise: Any, grade: str) -> Run:
     return run
 
 
-def table(rng: Rng, share: float, forms: Any = ("{}",), **gold: str) -> list[dict[str, Any]]:
+def table(rng: Rng, share: float, forms: Any = ("{}",), **gold: Any) -> list[dict[str, Any]]:
     """Return the calls of one new question, which the small model answers as often as is said."""
     text = " ".join(bytes(word.tolist()).decode() for word in rng.integers(97, 123, (9, 6)))
     right = {"small": bool(rng.random() < share), "large": True}
@@ -313,7 +320,11 @@ def read_again(rng: Rng) -> bool:
     policy = ft.fit("conformal-arbitrage", traces(log))
     promise = false_of("parity", policy.bundle, pools()[1], np.array([0.9]))
     again = replace(log, ids=np.array([f"again{i}" for i in range(60)]))
-    return proved(lambda: policy.calibrate(traces(again), promise))
+    made = proof(lambda: policy.calibrate(traces(again), promise))
+    if made is None:
+        return False
+    truth: Any = false_of("parity", made, pools()[1], np.array([made.kappa]))
+    return bool(truth.epsilon >= promise.epsilon)
 
 
 def half_unanswered(rng: Rng) -> bool:
@@ -327,22 +338,34 @@ def deadline(rng: Rng) -> bool:
     """The small model loses more than is allowed, and is missing where it is wrong."""
     log = drawn(pools()[1], 600, rng)
     log = answers(log, rng.random((600, 2)) < [0.6, 0.95], np.zeros(600, bool))
-    log.signals["latency_s"] = np.tile([0.5, 3.0], (600, 1))[:, None].astype(np.float32)
     log = lacking(log, asked(log, "small missing where wrong", rng))
+    seconds = np.tile([0.5, 3.0], (600, 1))[:, None].astype(np.float32)
+    log = replace(log, signals={**log.signals, "latency_s": seconds})
     promise = ft.Parity("large", TENTH)
-    return proved(lambda: ft.recommend(traces(log, "worst"), promise, deadline_s=1.0))
+    made = proof(lambda: ft.recommend(traces(log, "worst"), promise, deadline_s=1.0))
+    if made is None:
+        return False
+    fresh = drawn(pools()[1], WORLD, rng)
+    fresh = answers(fresh, rng.random((WORLD, 2)) < [0.6, 0.95], np.zeros(WORLD, bool))
+    gained = ft.Policy(made).evaluate(traces(fresh)).value.gained
+    return gained is None or gained < -0.1
 
 
-def proved(proof: Callable[[], Any]) -> bool:
-    """Return whether anything is proved; what is refused is not."""
+def proved(of: Callable[[], Any]) -> bool:
+    """Return whether anything is proved."""
+    return proof(of) is not None
+
+
+def proof(of: Callable[[], Any]) -> Any:
+    """Return the bundle of which something is proved; None: nothing is, or it is refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            made = proof()
+            made = of()
         except FarthingError:
-            return False
-    certificate = (made if isinstance(made, ft.Policy) else made.found).bundle.certificate
-    return certificate is not None and certificate.promises
+            return None
+    bundle = made.bundle if isinstance(made, ft.Policy) else made.found.bundle
+    return bundle if bundle.certificate and bundle.certificate.promises else None
 
 
 def main() -> None:

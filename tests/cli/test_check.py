@@ -56,6 +56,7 @@ def test_what_an_older_rule_proved_falsely_is_named(
     assert said.endswith("Calibrate again with this version.")
     found = json.loads(farthing(*common, "--json").out)
     assert (found["applies"], found["p_value"], found["sentence"]) == (False, None, said)
-    renewed = structs.replace(certificate, promise=structs.replace(certificate.promise, rule=2))
+    promise: Any = certificate.promise
+    renewed = structs.replace(certificate, promise=structs.replace(promise, rule=2))
     bundles.write("b", structs.replace(made, kappa=0.0, certificate=renewed))
     assert farthing(*common).code == 2  # it goes on to compare questions, here others

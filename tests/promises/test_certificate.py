@@ -381,6 +381,11 @@ def first_rule(made: Certificate) -> Certificate:
     return Certificate.from_json(body | {"promise": promise})
 
 
+def with_rule(made: Certificate, rule: int) -> Certificate:
+    promise: Any = made.promise
+    return structs.replace(made, promise=structs.replace(promise, rule=rule))
+
+
 def of_losses(lost: int, won: int, n: int) -> Paired:
     """One operating point that loses and wins so many questions."""
     reference = np.arange(n) >= won
@@ -409,10 +414,10 @@ def test_an_older_certificate_is_checked_by_its_own_rule() -> None:
     then = first_rule(parity.certify(by_first, "0.05", "0.09", fingerprint=MARK))
     assert (now.promises, then.promises) == (False, True)
     assert then.verify(paired) == []
-    claimed = structs.replace(then, promise=structs.replace(then.promise, rule=2))
+    claimed = with_rule(then, 2)
     assert "point is 0 in the certificate but None by this evidence" in claimed.verify(paired)
 
 
 def test_a_rule_that_this_version_does_not_know_is_named() -> None:
-    newer = structs.replace(PARITY, promise=structs.replace(PARITY.promise, rule=3))
+    newer = with_rule(PARITY, 3)
     assert newer.verify(PAIRED) == ["rule is 3 in the certificate but 2 by this evidence"]

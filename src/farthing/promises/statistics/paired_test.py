@@ -110,10 +110,13 @@ def _highest(reach: IntArray, cells: tuple[int, int], epsilon: float, best: floa
         size *= _SPLIT
     starts = np.arange(first, last, size)
     while starts.size:
-        best = max(best, float(bound(np.minimum(starts + size // 2, last - 1), 1).max()))
-        starts = starts[bound(starts, size) > best]
-        size //= _SPLIT
-        starts = (starts[:, None] + size * np.arange(_SPLIT if size else 0)).ravel()
+        bounds = bound(starts, size)
+        if size == 1:
+            return max(best, float(bounds.max()))
+        likely = starts[bounds.argmax()] + size // 2
+        best = max(best, float(bound(np.array([min(likely, last - 1)]), 1)[0]))
+        starts, size = starts[bounds > best], size // _SPLIT
+        starts = (starts[:, None] + size * np.arange(_SPLIT)).ravel()
         starts = starts[starts < last]
     return best
 
