@@ -4,10 +4,12 @@ An answer is right where all assertions of its test passed; without assertions i
 Source: `EvaluateSummaryV3` and `EvaluateResult` in promptfoo's `src/types/index.ts`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from farthing.models.thinking import effort_of
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
 from farthing.traces.importers.chat import read_prompt, read_reply
@@ -42,10 +44,10 @@ class Promptfoo:
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the results, each a provider's reply to a rendered prompt."""
         found = _results(source.first or FileRow({}, RowPlace(source.name)))
-        rows = source.rows() if found is None else source.elements(found[1], found[0])
-        configured = _configured(source.first or FileRow({}, RowPlace(source.name)))
-        for row in rows:
-            yield _recorded(row, options, configured)
+        rows = source.rows if found is None else partial(source.elements, found[1], found[0])
+        columns = _Columns(source.first or FileRow({}, RowPlace(source.name)), rows())
+        for row in rows():
+            yield _recorded(row, options, columns)
 
 
 PROMPTFOO = Promptfoo()
@@ -60,30 +62,71 @@ def _results(document: FileRow) -> tuple[str, list[object]] | None:
     return ("results.results", inner) if isinstance(inner, list) else None
 
 
-def _configured(document: FileRow) -> Mapping[str, FileRow | None]:
+class _Columns:
+    """The columns of an evaluation, each a provider with a prompt; some are of one name."""
+
+    def __init__(self, document: FileRow, rows: Iterable[FileRow]) -> None:
+        self._configured = _configured(document)
+        listed = document.part("results").inner("prompts")
+        prompts = [one for one in listed or () if isinstance(one, dict)]
+        found = {
+            at: (prompt.get("provider"), prompt.get("raw") or prompt.get("label"))
+            for at, prompt in enumerate(prompts)
+        }
+        seen = {
+            column: _named(row) for row in rows if (column := row.count("promptIdx")) is not None
+        }
+        self._of = dict(sorted((found or seen).items()))
+
+    def parameters(self, row: FileRow) -> FileRow | None:
+        """Return how the provider of a result is configured; None where nobody says."""
+        place, _ = self._place(row)
+        return self._configured.get((_name(row) or "", place))
+
+    def mark(self, row: FileRow) -> str:
+        """Return what follows the name of a result's provider where no effort tells it apart."""
+        place, n = self._place(row)
+        configs = [self._configured.get((_name(row) or "", at)) for at in range(n)]
+        efforts = {effort_of(parameters_of(config.values)) for config in configs if config}
+        return f"#{place + 1}" if place and len(efforts) < n else ""
+
+    def _place(self, row: FileRow) -> tuple[int, int]:
+        """Return how many columns before a result's are of the same name, and how many in all."""
+        column = row.count("promptIdx")
+        alike = [at for at, one in self._of.items() if one == self._of.get(column or 0)]
+        return (alike.index(column), len(alike)) if column in alike else (0, 1)
+
+
+def _named(row: FileRow) -> tuple[str | None, str | None]:
+    return _name(row), row.part("prompt").text("label", "id") or row.text("promptId")
+
+
+def _name(row: FileRow) -> str | None:
+    provider = row.part("provider")
+    return provider.text("label", "id") or (None if provider.values else row.text("provider"))
+
+
+def _configured(document: FileRow) -> Mapping[tuple[str, int], FileRow]:
     """Return the configuration of each provider that the document names, by label or else by id.
 
-    Of two under one name with other configurations nobody knows which one replied.
+    The number says how many before it have the same name.
     """
     providers = document.part("config").inner("providers")
-    found: dict[str, FileRow | None] = {}
+    found: dict[tuple[str, int], FileRow] = {}
     for provider in providers if isinstance(providers, list) else []:
         row = FileRow(
             provider if isinstance(provider, dict) else {"id": str(provider)}, document.place
         )
         name, config = row.text("label", "id"), row.part("config")
         if name is not None:
-            alike = found.get(name, config) == config
-            found[name] = config if alike else None
+            found[name, sum(name == other for other, _ in found)] = config
     return found
 
 
-def _recorded(
-    row: FileRow, options: Options, configured: Mapping[str, FileRow | None]
-) -> ImportedCall | LeftOut:
+def _recorded(row: FileRow, options: Options, columns: _Columns) -> ImportedCall | LeftOut:
     provider = row.part("provider")
     named = provider.text("id") or (row.text("provider") if not provider.values else None)
-    model = provider.text("label") or named
+    model = _name(row)
     if model is None:
         raise row.place.refusal("provider", "is missing; every result has it")
     prompt = read_prompt(row.part("prompt").text("raw") or row.find("prompt")[1])
@@ -99,9 +142,9 @@ def _recorded(
     passed = row.flag("success") if graded and not by_name else None
     return ImportedCall(
         place=row.place,
-        model=model,
+        model=model + columns.mark(row),
         **vars(prompt),
-        parameters=_parameters(row, configured.get(model)),
+        parameters=_parameters(row, columns.parameters(row)),
         text=read_reply(response.find("output")[1]),
         correct=options.grade(score) if by_name else passed,
         score=score,
