@@ -22,7 +22,8 @@
     │   ├── ModelTimeoutError      no full reply in time
     │   ├── ModelConnectionError   no connection, or it broke, or the server failed
     │   │   └── UnreachableError   nobody took the connection
-    │   └── MalformedReplyError    a reply that is not what the interface promises
+    │   ├── MalformedReplyError    a reply that is not what the interface promises
+    │   └── IncompleteReplyError   a reply that its provider says is not whole
     ├── BudgetError                the money is spent, or what is left cannot pay for this
     └── CalibrationError           arrays that cannot be calibrated
 
@@ -266,6 +267,12 @@ class MalformedReplyError(ModelError):
 
     kind = "malformed"
     retriable = True
+
+
+class IncompleteReplyError(ModelError):
+    """The provider says that its reply is not whole, as where it was cut at a limit."""
+
+    kind = "incomplete"
 
 
 class BudgetError(FarthingError):

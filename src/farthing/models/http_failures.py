@@ -33,7 +33,8 @@ _TOO_LONG = (
     "prompt is too long",  # Anthropic
     "context window",
 )
-_REFUSED = ("content_filter", "content_policy_violation", "responsibleaipolicy")
+REFUSED = ("content_filter", "content_policy_violation", "responsibleaipolicy")
+"""What an error says that a filter made."""
 _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 
 _BY_STATUS: dict[int, type[ModelError]] = {
@@ -68,7 +69,7 @@ def failure(
     `place` is the model and its endpoint, for the message; the body has no secrets in it. The call
     can have cost at most `largest_nano` nano-dollars.
     """
-    kind = _kind(status, body.lower())
+    kind = kind_of(status, body.lower())
     cost = largest_nano if kind is ModelTimeoutError else 0
     excerpt = " ".join(body.split())[:EXCERPT]
     plain = f"{place}: HTTP {status}: {_ADVICE[kind]}"
@@ -98,10 +99,11 @@ def _said(body: str) -> str:
     return " ".join(said.split())[:EXCERPT] if isinstance(said, str) else ""
 
 
-def _kind(status: int, body: str) -> type[ModelError]:
+def kind_of(status: int, body: str) -> type[ModelError]:
+    """Return the error that a status means; `body` is what was said, in lower case."""
     if status in {400, 413, 422} and any(mark in body for mark in _TOO_LONG):
         return ContextTooLongError
-    if status in {400, 403, 422} and any(mark in body for mark in _REFUSED):
+    if status in {400, 403, 422} and any(mark in body for mark in REFUSED):
         return ContentRefusedError
     if status == 429 and any(mark in body for mark in _NO_MONEY):
         return AuthenticationError
