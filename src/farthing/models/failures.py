@@ -136,7 +136,7 @@ def _by_finish(
 
 def _by_status(reply: Mapping[str, Any], usage: Mapping[str, Any] | None) -> ReplyFailure | None:
     """Return why a response is none that is completed."""
-    status = reply.get("status")
+    status = str(reply.get("status"))
     if reply.get("object") != "response" and "output" not in reply:
         return None
     if status in _UNFINISHED:

@@ -12,12 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.models.chat_completions import with_thoughts
-from farthing.traces.importers.row import FileRow, unpacked
+from farthing.models.failures import reply_failure
+from farthing.traces.base import CallError
+from farthing.traces.importers.row import FileRow, call_error, unpacked
 
 Messages = tuple[tuple[str, str], ...]
 """Who speaks and what is said, in order; instructions are the system's."""
 INSTRUCTIONS = ("system", "developer")
 """Roles whose messages say how to answer, not what is asked."""
+OBJECTS = frozenset({"chat.completion", "text_completion", "response"})
+"""What replies of OpenAI's interfaces say that they are."""
+_WIRE = {"choices", "finish_reason", "stop_reason"}
+"""Fields that replies have, and answers have not."""
+_BESIDE_ERROR = {"error", "type", "object", "id", "request_id", "status", "code"}
 _SPEAKERS = frozenset({"system", "user", "assistant"})
 """Who may speak in a conversation of texts alone."""
 
@@ -73,6 +80,37 @@ def read_reply(response: Any) -> str | None:
         if parts:
             return "\n".join(parts)
     return response.strip() or None if isinstance(response, str) else None
+
+
+def failure_of(reply: Any) -> CallError | None:
+    """Return why a logged reply is no answer; None where nothing in it says so.
+
+    An answer in JSON that speaks of an error is an answer.
+
+    >>> failure_of({"choices": [{"text": "par", "finish_reason": None}]}).message
+    'it has no finish reason, so it is torn'
+    >>> failure_of('{"error": "no such city"}')
+    """
+    opened = unpacked(reply)
+    if isinstance(opened, list):
+        return next((found for part in opened if (found := failure_of(part))), None)
+    if opened is None or not _is_wire(opened):
+        return None
+    if (found := reply_failure(opened)) is not None:
+        return call_error(found.said, found.kind.kind)
+    choices = opened.get("choices")
+    ends = (c.get("finish_reason", "") for c in choices or () if isinstance(c, dict))
+    torn = "it has no finish reason, so it is torn"
+    return call_error(torn, "incomplete") if None in ends else None
+
+
+def _is_wire(reply: Mapping[str, Any]) -> bool:
+    """Return whether an object is a provider's reply, and not an answer in JSON."""
+    error = reply.get("error")
+    alone = isinstance(error, dict) and "message" in error and reply.keys() <= _BESIDE_ERROR
+    kind = str(reply.get("type"))
+    named = str(reply.get("object")) in OBJECTS or kind in {"error", "message"}
+    return alone or named or kind.startswith("response.") or bool(_WIRE & reply.keys())
 
 
 def token_counts(usage: FileRow) -> tuple[int | None, int | None, int | None]:

@@ -6,7 +6,7 @@ Where the user says that calls are samples, all of a model are kept, a round eac
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import msgspec
@@ -211,6 +211,8 @@ def _refuse_no_samples(gathered: Gathered) -> None:
 
 
 def _call(call: ImportedCall, number: int, task: str) -> dict[str, object]:
+    if call.error is not None:  # what failed is no answer, whatever was written down
+        call = replace(call, answer=None, text=None, correct=None, score=None, confidence=None)
     answer = call.answer
     if answer is None and call.text is not None:
         answer = reader(task)(call.text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply
+from farthing.traces.importers.chat import LoggedPrompt, failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import (
     MOST_USD,
     FileRow,
@@ -102,7 +102,7 @@ def _found(
         output_tokens=usage.count("output_tokens"),
         reasoning_tokens=usage.count("reasoning_tokens"),
         latency_s=output.number("time") if latency is None else latency,
-        error=call_error(error.text("message")) if error.values else None,
+        error=call_error(error.text("message")) if error.values else failure_of(output.values),
         provider=model.partition("/")[0] if "/" in model else None,
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.chat import read_prompt, read_reply
+from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import (
     FileRow,
     RowPlace,
@@ -73,14 +73,16 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
     latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
     score = _score(row, options.score)
     read, written, thoughts = _tokens(row)
-    failed = row.text("level") == "ERROR"
+    output = row.find("output")[1]
+    stated = row.text("statusMessage", "status_message")
+    error = call_error(stated) if row.text("level") == "ERROR" else failure_of(output)
     return ImportedCall(
         place=row.place,
         model=model,
         **vars(prompt),
         asked_at=row.when(*_START),
         parameters=_parameters(row),
-        text=read_reply(row.find("output")[1]),
+        text=read_reply(output),
         correct=options.grade(score),
         score=score,
         cost_usd=row.paid(*_COST) or row.part("cost_details", "costDetails").paid("total"),
@@ -88,7 +90,7 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
         output_tokens=written,
         reasoning_tokens=thoughts,
         latency_s=row.number("latency") if latency is None else latency,
-        error=call_error(row.text("status_message", "statusMessage")) if failed else None,
+        error=error,
     )
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply, token_counts
+from farthing.traces.importers.chat import (
+    LoggedPrompt,
+    failure_of,
+    read_prompt,
+    read_reply,
+    token_counts,
+)
 from farthing.traces.importers.row import FileRow, call_error, seconds_between
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import parameters_of
@@ -81,7 +87,7 @@ def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
         output_tokens=row.count("completion_tokens"),
         reasoning_tokens=token_counts(row.part("metadata").part("usage_object"))[2],
         latency_s=_seconds(row),
-        error=_error(row),
+        error=_error(row) or failure_of(answer),
         provider=row.text("custom_llm_provider"),
     )
 

@@ -86,7 +86,9 @@ class TokenCosts:
 
     def fill(self, call: Call, recorded: ImportedCall) -> Call:
         """Return a call with its cost, where it can be worked out."""
-        if call.cost_usd is not None or call.error is not None:
+        if call.cost_usd is not None:
+            return call
+        if call.error is not None and not (call.input_tokens and call.output_tokens):
             return call
         model = recorded.model
         # No request reads nothing, and no reply of words is nothing: such a 0 was not counted.

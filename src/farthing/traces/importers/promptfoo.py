@@ -12,7 +12,7 @@ from typing import Any
 from farthing.models.thinking import effort_of
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.chat import read_prompt, read_reply
+from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import FileRow, RowPlace, call_error
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import LIMIT, parameters_of
@@ -80,14 +80,17 @@ class _Columns:
 
     def parameters(self, row: FileRow) -> FileRow | None:
         """Return how the provider of a result is configured; None where nobody says."""
-        place, _ = self._place(row)
-        return self._configured.get((_name(row) or "", place))
+        place, n = self._place(row)
+        configs = self._configured.get(_name(row) or "", [])
+        if len(configs) == n:
+            return configs[place]
+        return configs[0] if configs and all(one == configs[0] for one in configs) else None
 
     def mark(self, row: FileRow) -> str:
         """Return what follows the name of a result's provider where no effort tells it apart."""
         place, n = self._place(row)
-        configs = [self._configured.get((_name(row) or "", at)) for at in range(n)]
-        efforts = {effort_of(parameters_of(config.values)) for config in configs if config}
+        configs = self._configured.get(_name(row) or "", [])
+        efforts = {effort_of(parameters_of(config.values)) for config in configs}
         return f"#{place + 1}" if place and len(efforts) < n else ""
 
     def _place(self, row: FileRow) -> tuple[int, int]:
@@ -106,20 +109,15 @@ def _name(row: FileRow) -> str | None:
     return provider.text("label", "id") or (None if provider.values else row.text("provider"))
 
 
-def _configured(document: FileRow) -> Mapping[tuple[str, int], FileRow]:
-    """Return the configuration of each provider that the document names, by label or else by id.
-
-    The number says how many before it have the same name.
-    """
+def _configured(document: FileRow) -> Mapping[str, list[FileRow]]:
+    """Return how the providers that a document names are configured, by label or else by id."""
     providers = document.part("config").inner("providers")
-    found: dict[tuple[str, int], FileRow] = {}
+    found: dict[str, list[FileRow]] = {}
     for provider in providers if isinstance(providers, list) else []:
         row = FileRow(
             provider if isinstance(provider, dict) else {"id": str(provider)}, document.place
         )
-        name, config = row.text("label", "id"), row.part("config")
-        if name is not None:
-            found[name, sum(name == other for other, _ in found)] = config
+        found.setdefault(row.text("label", "id") or "", []).append(row.part("config"))
     return found
 
 
@@ -193,5 +191,5 @@ def _score(row: FileRow, name: str | None) -> float | None:
 
 def _error(row: FileRow, response: FileRow) -> CallError | None:
     if row.count("failureReason") != _CRASHED and not response.text("error"):
-        return None
+        return failure_of({"finish_reason": response.find("finishReason")[1] or ""})
     return call_error(response.text("error") or row.text("error"))
