@@ -55,8 +55,23 @@ class Usage:
     reasoning_tokens: int | None = field(default=None, repr=False)
     """Output tokens that are thoughts; None: the provider does not say."""
     cache_writes: int = field(default=0, repr=False)
-    """Input tokens that went into the provider's cache, where it says so; none of `cached_tokens`
-    among them."""
+    """Input tokens that went into the provider's cache for minutes, where it says so; none of
+    `cached_tokens` or `cache_writes_hour` among them."""
+    cache_writes_hour: int = field(default=0, repr=False)
+    """Input tokens that went into it for an hour."""
+    audio_input: int = field(default=0, repr=False)
+    """Input tokens that are sound; the cached among them are in `audio_cached` as well."""
+    audio_cached: int = field(default=0, repr=False)
+    audio_output: int = field(default=0, repr=False)
+    tier: str | None = field(default=None, repr=False)
+    """The tier that it was served at, as its price list calls it; None: the standard one, or nobody
+    says."""
+    units: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    """Other counts that may have a price, by name: `web_searches`, `output_citation_tokens`."""
+    billed_nano: int | None = field(default=None, repr=False)
+    """What the reply says that the call cost, in nano-dollars; None: it does not say."""
+    unknown: tuple[str, ...] = field(default=(), repr=False)
+    """Counts of tokens that nobody told, which are 0 above: `input_tokens`, `output_tokens`."""
 
     def read(self) -> "Usage":
         """Return the input tokens alone.
@@ -64,7 +79,15 @@ class Usage:
         >>> Usage(12, 100).read()
         Usage(input_tokens=12, output_tokens=0, estimated=False, cached_tokens=0)
         """
-        return replace(self, output_tokens=0, reasoning_tokens=None)
+        rest = tuple(one for one in self.units if not one[0].startswith("output_"))
+        return replace(
+            self,
+            output_tokens=0,
+            reasoning_tokens=None,
+            audio_output=0,
+            units=rest,
+            billed_nano=None,
+        )
 
     def within(self, most: int) -> "Usage":
         """Return these tokens, or where they are more than a call can take, as many as it can.
@@ -76,8 +99,20 @@ class Usage:
             return self
         read = min(self.input_tokens, most)
         cached = min(self.cached_tokens, read)
-        written = min(self.cache_writes, read - cached)
-        return Usage(read, most - read, estimated=True, cached_tokens=cached, cache_writes=written)
+        hour = min(self.cache_writes_hour, read - cached)
+        return replace(
+            self,
+            input_tokens=read,
+            output_tokens=most - read,
+            estimated=True,
+            cached_tokens=cached,
+            reasoning_tokens=None,
+            cache_writes=min(self.cache_writes, read - cached - hour),
+            cache_writes_hour=hour,
+            audio_input=min(self.audio_input, read),
+            audio_cached=min(self.audio_cached, cached),
+            audio_output=min(self.audio_output, most - read),
+        )
 
 
 @dataclass(frozen=True)
