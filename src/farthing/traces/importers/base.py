@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from farthing.models.base import Usage
 from farthing.models.thinking import effort_of
 from farthing.traces.base import CallError
 from farthing.traces.importers.chat import Messages
@@ -57,6 +58,8 @@ class ImportedCall:
     """Whether the answer is right."""
     score: float | None = None
     """The grade as a number, where the file has one."""
+    unscored: bool = False
+    """Whether a grader was to say, and said nothing: then no accepted answer grades it instead."""
     cost_usd: float | None = None
     """What was paid, in US dollars."""
     input_tokens: int | None = None
@@ -64,6 +67,8 @@ class ImportedCall:
     """Thoughts included."""
     reasoning_tokens: int | None = None
     """Of the output tokens those that are thoughts."""
+    usages: tuple[Usage, ...] = ()
+    """What each request took, whole, in place of the three above; a retried call made several."""
     latency_s: float | None = None
     """Wall time, in seconds."""
     confidence: float | None = None

@@ -1,4 +1,4 @@
-"""What logs of chat models have in common: messages, replies, token counts.
+"""What logs of chat models have in common: messages and replies.
 
 The forms are those of OpenAI's chat completions, its older completions and its newer responses,
 which most gateways and tools log as they are. Source: the OpenAPI description of OpenAI's API
@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from farthing.models.chat_completions import with_thoughts
 from farthing.models.failures import reply_failure
 from farthing.traces.base import CallError
-from farthing.traces.importers.row import FileRow, call_error, unpacked
+from farthing.traces.importers.row import call_error, unpacked
 
 Messages = tuple[tuple[str, str], ...]
 """Who speaks and what is said, in order; instructions are the system's."""
@@ -96,8 +95,8 @@ def failure_of(reply: Any) -> CallError | None:
         return next((found for part in opened if (found := failure_of(part))), None)
     if opened is None or not _is_wire(opened):
         return None
-    if (found := reply_failure(opened)) is not None:
-        return call_error(found.said, found.kind.kind)
+    if (failure := reply_failure(opened)) is not None:
+        return call_error(failure.said, failure.kind.kind)
     choices = opened.get("choices")
     ends = (c.get("finish_reason", "") for c in choices or () if isinstance(c, dict))
     torn = "it has no finish reason, so it is torn"
@@ -111,22 +110,6 @@ def _is_wire(reply: Mapping[str, Any]) -> bool:
     kind = str(reply.get("type"))
     named = str(reply.get("object")) in OBJECTS or kind in {"error", "message"}
     return alone or named or kind.startswith("response.") or bool(_WIRE & reply.keys())
-
-
-def token_counts(usage: FileRow) -> tuple[int | None, int | None, int | None]:
-    """Return the tokens that were read, those that were written, and of these the thoughts.
-
-    The names are those of any of OpenAI's interfaces. Thoughts that a provider counts beside the
-    completion are written, too.
-    """
-    read = usage.count("prompt_tokens", "input_tokens")
-    written = usage.count("completion_tokens", "output_tokens")
-    details = [usage.part(f"{name}_tokens_details") for name in ("completion", "output")]
-    counts = (part.count("reasoning_tokens") for part in details)
-    thoughts = next((count for count in counts if count is not None), None)
-    if read is not None and written is not None:
-        written = with_thoughts(read, written, thoughts, usage.count("total_tokens"))
-    return read, written, thoughts
 
 
 def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -117,10 +118,16 @@ def trace_of(name: str, question: QuestionCalls, task: str) -> Trace:
     """Return the trace of a question, its answers read as the task reads them."""
     calls = question.recorded
     rounds = [number for _, number in question.calls]
+    gold = next((list(call.gold) for call in calls if call.gold), [])
+    unscored = any(call.unscored for call in calls)  # accepted answers would grade it
+    made = [_call(*one, task) for one in zip(calls, rounds, strict=True)]
+    for call, kept in zip(calls, made, strict=True) if unscored and gold else ():
+        if call.correct is None and not call.unscored and call.error is None:
+            kept["correct"] = plugins.load("tasks", task).grade(kept["answer"], gold)
     fields = {
         "id": name,
         "question": next((call.question for call in calls if call.question), ""),
-        "gold": next((list(call.gold) for call in calls if call.gold), []),
+        "gold": [] if unscored else gold,
         "task": task,
         "group": next((call.group for call in calls if call.group), None),
         "split": next((call.split for call in calls if call.split), None),
@@ -130,7 +137,7 @@ def trace_of(name: str, question: QuestionCalls, task: str) -> Trace:
         "history": _kept([call.history for call in calls]),
         "parameters": _parameters(calls),
         "requests": question.requests,
-        "calls": [_call(*one, task) for one in zip(calls, rounds, strict=True)],
+        "calls": made,
     }
     try:
         return msgspec.convert(fields, Trace)
@@ -210,7 +217,7 @@ def _refuse_no_samples(gathered: Gathered) -> None:
             raise question.first.place.refusal("row", f"{problem}; record {needed}")
 
 
-def _call(call: ImportedCall, number: int, task: str) -> dict[str, object]:
+def _call(call: ImportedCall, number: int, task: str) -> dict[str, Any]:
     if call.error is not None:  # what failed is no answer, whatever was written down
         call = replace(call, answer=None, text=None, correct=None, score=None, confidence=None)
     answer = call.answer
@@ -218,9 +225,19 @@ def _call(call: ImportedCall, number: int, task: str) -> dict[str, object]:
         answer = reader(task)(call.text)
     kept = {name: getattr(call, name) for name in _OF_CALL}
     kept["error"] = call.error and msgspec.to_builtins(call.error)
-    if call.reasoning_tokens is not None:
-        kept["extra"] = {REASONING_TOKENS: call.reasoning_tokens}
+    kept |= {name: _counted(call, name) for name in ("input_tokens", "output_tokens")}
+    if (thoughts := _counted(call, REASONING_TOKENS)) is not None:
+        kept["extra"] = {REASONING_TOKENS: thoughts}
     return {"round": number, "role": call.role, "model": call.model, "answer": answer, **kept}
+
+
+def _counted(call: ImportedCall, name: str) -> int | None:
+    """Return a count of tokens of all requests together; None where one of them is not known."""
+    said: Sequence[Any] = call.usages or [call]
+    counts: list[Any] = [
+        None if name in getattr(one, "unknown", ()) else getattr(one, name) for one in said
+    ]
+    return None if None in counts else sum(counts)
 
 
 def _unanswered(call: ImportedCall) -> bool:

@@ -86,6 +86,10 @@ class TokenCosts:
 
     def fill(self, call: Call, recorded: ImportedCall) -> Call:
         """Return a call with its cost, where it can be worked out."""
+        billed = [used.billed_nano for used in recorded.usages]
+        if call.cost_usd is None and billed and None not in billed:
+            usd = usd_from_nano(sum(filter(None, billed)))
+            call = msgspec.structs.replace(call, cost_usd=usd)
         if call.cost_usd is not None:
             return call
         if call.error is not None and not (call.input_tokens and call.output_tokens):
@@ -100,8 +104,9 @@ class TokenCosts:
         if price is None:
             self.unpriced[model] = self.unpriced.get(model, 0) + 1
             return call
-        used = Usage(call.input_tokens, wrote)
-        usd = usd_from_nano(price.cost_nano(used, call.latency_s or 0.0))
+        usages = recorded.usages or (Usage(call.input_tokens, wrote),)
+        seconds = (call.latency_s or 0.0) / len(usages)
+        usd = usd_from_nano(sum(price.cost_nano(used, seconds) for used in usages))
         if usd > MOST_USD:
             problem = f"make the call cost ${usd:g}; check them, and the price of {model}"
             raise recorded.place.refusal("tokens", problem)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
 from farthing.traces.importers.chat import (
@@ -19,7 +20,6 @@ from farthing.traces.importers.chat import (
     failure_of,
     read_prompt,
     read_reply,
-    token_counts,
 )
 from farthing.traces.importers.row import FileRow, call_error
 from farthing.traces.importers.source import Source
@@ -153,7 +153,7 @@ def _recorded(
     error: CallError | None = None,
 ) -> ImportedCall:
     name = row.text("custom_id")
-    read, written, thoughts = token_counts(body.part("usage"))
+    used = read_usage(body.inner("usage"), body.values)
     return ImportedCall(
         place=row.place,
         model=model,
@@ -163,9 +163,7 @@ def _recorded(
         asked_at=body.when("created", "created_at"),
         parameters=parameters,
         text=read_reply(dict(body.values)),
-        input_tokens=read,
-        output_tokens=written,
-        reasoning_tokens=thoughts,
+        usages=() if used is None else (used,),
         error=error or failure_of(dict(body.values)),
         provider="openai",
     )

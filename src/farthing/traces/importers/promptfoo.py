@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from farthing.models.thinking import effort_of
+from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
 from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
@@ -20,6 +21,8 @@ from farthing.traces.parameters import LIMIT, parameters_of
 _RESULT = {"provider", "prompt", "testCase", "promptIdx", "vars", "gradingResult"}
 _NO_SAY = "graderError"
 """Marks the result of an assertion whose grader failed: it says nothing of the answer."""
+_OWN = ("prompt", "completion", "completionDetails")
+"""The tokens of a reply; beside them stand those of promptfoo's cache and of its graders."""
 _CRASHED = 2
 """`failureReason` of a result that is an error, not a wrong answer."""
 
@@ -131,7 +134,7 @@ def _recorded(row: FileRow, options: Options, columns: _Columns) -> ImportedCall
     if prompt is None:
         return LeftOut("a result without its prompt")
     response = row.part("response")
-    usage = response.part("tokenUsage")
+    usage = read_usage({k: v for k, v in response.part("tokenUsage").values.items() if k in _OWN})
     cost, error = row.paid("cost") or response.paid("cost"), _error(row, response)
     milliseconds = None if response.values.get("cached") is True else row.number("latencyMs")
     graded = error is None and _asserts(row)
@@ -147,9 +150,7 @@ def _recorded(row: FileRow, options: Options, columns: _Columns) -> ImportedCall
         correct=options.grade(score) if by_name else passed,
         score=score,
         cost_usd=cost,
-        input_tokens=usage.count("prompt"),
-        output_tokens=usage.count("completion"),
-        reasoning_tokens=usage.part("completionDetails").count("reasoning"),
+        usages=() if usage is None else (usage,),
         latency_s=None if milliseconds is None else milliseconds / 1_000,
         error=error,
         provider=named.partition(":")[0] if named and ":" in named else None,
