@@ -157,7 +157,7 @@ def test_tokens_that_nobody_counted_make_no_call_free(
     imported: Import, lost: tuple[str, ...]
 ) -> None:
     """A stream without usage has zeros throughout; an answered request read and wrote something."""
-    row = SPEND | {"spend": 0.0} | dict.fromkeys(lost, 0)
+    row = SPEND | {"spend": 0.0} | dict.fromkeys((*lost, "total_tokens"), 0)
     [call] = imported("spend.json", [row], "--price", "gpt-4o-mini-2024-07-18=1,2").calls
     assert call.cost_usd is None
     [counted] = imported(
@@ -181,6 +181,7 @@ def test_a_failed_row_of_litellm(imported: Import) -> None:
         "spend": 0.0,
         "prompt_tokens": 0,
         "completion_tokens": 0,
+        "total_tokens": 0,
         "metadata": {"status": "failure", "error_information": about},
     }
     call = Call(
@@ -246,7 +247,7 @@ def test_a_row_of_langfuse(imported: Import, form: str) -> None:
         output_tokens=9,
         latency_s=2.25,
         cost_usd=0.00013,
-        extra={"reasoning_tokens": 2},
+        extra={"cached_tokens": 17, "reasoning_tokens": 2},
     )
     assert imported(f"o.{form}", [OBSERVATION], "--score", "helpfulness") == becomes(call)
 

@@ -38,6 +38,8 @@ class ImportedCall:
     """What was sent, whole, where it was texts alone."""
     asked_at: datetime | None = None
     """When it was asked, where the file says so."""
+    priced_at: datetime | None = None
+    """When it was made, of an evaluation, whose times are not those of requests."""
     parameters: Mapping[str, Any] | None = None
     """What was asked for beside the text, as `parameters_of` returns it."""
     id: str | None = None

@@ -8,16 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from farthing import plugins
+from farthing.models.usage import added
 from farthing.tasks.base import is_answer
 from farthing.tasks.replies import read_answer
 from farthing.traces.base import REASONING_TOKENS, Trace
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut
 from farthing.traces.importers.chat import Messages
+from farthing.traces.kept_usage import kept as usage_kept
 from farthing.traces.parameters import BY_ROLE, written
 from farthing.traces.schema import plain
 from farthing.traces.system import prompt_mark
@@ -225,19 +228,13 @@ def _call(call: ImportedCall, number: int, task: str) -> dict[str, Any]:
         answer = reader(task)(call.text)
     kept = {name: getattr(call, name) for name in _OF_CALL}
     kept["error"] = call.error and msgspec.to_builtins(call.error)
-    kept |= {name: _counted(call, name) for name in ("input_tokens", "output_tokens")}
-    if (thoughts := _counted(call, REASONING_TOKENS)) is not None:
-        kept["extra"] = {REASONING_TOKENS: thoughts}
+    if (used := reduce(added, call.usages, None)) is not None:
+        told = {name: getattr(used, name) for name in ("input_tokens", "output_tokens")}
+        kept |= {name: None if name in used.unknown else n for name, n in told.items()}
+        kept["extra"] = usage_kept(used)
+    elif call.reasoning_tokens is not None:
+        kept["extra"] = {REASONING_TOKENS: call.reasoning_tokens}
     return {"round": number, "role": call.role, "model": call.model, "answer": answer, **kept}
-
-
-def _counted(call: ImportedCall, name: str) -> int | None:
-    """Return a count of tokens of all requests together; None where one of them is not known."""
-    said: Sequence[Any] = call.usages or [call]
-    counts: list[Any] = [
-        None if name in getattr(one, "unknown", ()) else getattr(one, name) for one in said
-    ]
-    return None if None in counts else sum(counts)
 
 
 def _unanswered(call: ImportedCall) -> bool:

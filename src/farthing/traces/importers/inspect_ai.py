@@ -93,6 +93,7 @@ def _found(
         key=prompt.key,
         system=shown.system,
         history=shown.history,
+        priced_at=sample.when("started_at") or about.when("created"),
         parameters=parameters,
         group=task,
         gold=_accepted(sample),

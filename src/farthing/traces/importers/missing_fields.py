@@ -12,7 +12,7 @@ import msgspec
 
 from farthing.errors import InputError
 from farthing.models.base import Usage
-from farthing.models.prices import Price
+from farthing.models.prices import Price, charge_nano
 from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
 from farthing.traces.base import Call, Trace
@@ -86,12 +86,12 @@ class TokenCosts:
 
     def fill(self, call: Call, recorded: ImportedCall) -> Call:
         """Return a call with its cost, where it can be worked out."""
-        billed = [used.billed_nano for used in recorded.usages]
-        if call.cost_usd is None and billed and None not in billed:
-            usd = usd_from_nano(sum(filter(None, billed)))
-            call = msgspec.structs.replace(call, cost_usd=usd)
-        if call.cost_usd is not None:
-            return call
+        usages = recorded.usages
+        billed = [used.billed_nano for used in usages]
+        if call.cost_usd is not None or (billed and None not in billed):
+            own = sum(nano for nano in billed if nano is not None)
+            usd = usd_from_nano(own) if call.cost_usd is None else call.cost_usd
+            return msgspec.structs.replace(call, cost_usd=usd)
         if call.error is not None and not (call.input_tokens and call.output_tokens):
             return call
         model = recorded.model
@@ -104,9 +104,16 @@ class TokenCosts:
         if price is None:
             self.unpriced[model] = self.unpriced.get(model, 0) + 1
             return call
-        usages = recorded.usages or (Usage(call.input_tokens, wrote),)
+        usages = usages or (Usage(call.input_tokens, wrote),)
         seconds = (call.latency_s or 0.0) / len(usages)
-        usd = usd_from_nano(sum(price.cost_nano(used, seconds) for used in usages))
+        at = recorded.asked_at or recorded.priced_at
+        nano = [charge_nano(price, used, seconds, at) for used in usages]
+        if None in nano:
+            names = {name for used in usages for name in price.unpriced(used, at)}
+            what = f"{model}, which took what has no known price: {', '.join(sorted(names))}"
+            self.unpriced[what] = self.unpriced.get(what, 0) + 1
+            return call
+        usd = usd_from_nano(sum(cost for cost in nano if cost is not None))
         if usd > MOST_USD:
             problem = f"make the call cost ${usd:g}; check them, and the price of {model}"
             raise recorded.place.refusal("tokens", problem)

@@ -70,6 +70,7 @@ class _Columns:
 
     def __init__(self, document: FileRow, rows: Iterable[FileRow]) -> None:
         self._configured = _configured(document)
+        self.made_at = document.part("results").when("timestamp")
         listed = document.part("results").inner("prompts")
         prompts = [one for one in listed or () if isinstance(one, dict)]
         found = {
@@ -145,6 +146,7 @@ def _recorded(row: FileRow, options: Options, columns: _Columns) -> ImportedCall
         place=row.place,
         model=model + columns.mark(row),
         **vars(prompt),
+        priced_at=columns.made_at,
         parameters=_parameters(row, columns.parameters(row)),
         text=read_reply(response.find("output")[1]),
         correct=options.grade(score) if by_name else passed,
