@@ -63,7 +63,7 @@ def turned(value: Any) -> Any:
 
 
 @given(VALUES, st.booleans())
-def test_json_is_the_same_however_it_is_written(value: Any, escaped: bool) -> None:  # noqa: FBT001 - drawn
+def test_json_is_the_same_however_it_is_written(value: Any, escaped: bool) -> None:
     """In another order, with other white space and escapes; to normalise twice changes nothing."""
     said = json.dumps([value])
     again = json.dumps(turned([value]), indent=1, ensure_ascii=escaped, separators=(" , ", " : "))
