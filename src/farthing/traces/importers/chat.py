@@ -74,11 +74,25 @@ def read_reply(response: Any) -> str | None:
         found = _of_reply(opened)
         if found is not None or not isinstance(response, str):
             return found or None
+    if isinstance(opened, list) and (one := _alternatives(opened)):
+        return read_reply(one[0])
     if isinstance(opened, list):
         parts = [found for part in opened if (found := read_reply(part))]
         if parts:
             return "\n".join(parts)
     return response.strip() or None if isinstance(response, str) else None
+
+
+def _alternatives(parts: list[Any]) -> list[Any]:
+    """Return the choices or messages that a list is of, the one that answers first.
+
+    Of a conversation that is the last message; choices are not one text.
+    """
+    known = [one for one in parts if isinstance(one, dict)]
+    choices = [one for one in known if {"message", "finish_reason", "index"} & one.keys()]
+    said = [one for one in known if one.get("role") == "assistant" and "type" not in one]
+    only = len(said) == len(parts)
+    return choices or (said if only else said[-1:])
 
 
 def failure_of(reply: Any) -> CallError | None:
@@ -213,4 +227,6 @@ def _of_reply(reply: Mapping[str, Any]) -> str | None:
         value = reply.get(name)
         if value is not None:
             return read_reply(value)
-    return None
+    if _is_wire(reply) or "role" in reply or not reply:
+        return None
+    return json.dumps(reply, ensure_ascii=False, default=str)  # an answer in JSON

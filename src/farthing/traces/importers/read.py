@@ -68,7 +68,7 @@ def names() -> list[str]:
     """Return what `--from` takes, our own form included.
 
     >>> names()
-    ['inspect', 'jsonl', 'langfuse', 'litellm', 'llmrouterbench', 'openai', 'promptfoo', \
+    ['inspect', 'jsonl', 'langfuse', 'litellm', 'llm', 'llmrouterbench', 'openai', 'promptfoo', \
 'routerarena', 'routerbench', 'table']
     """
     return sorted({OWN, *plugins.names("importers")})
