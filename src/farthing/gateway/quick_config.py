@@ -31,7 +31,8 @@ def config_file(given: Path) -> Path:
     """Return the file that `farthing serve` reads: of a bundle the one beside it."""
     if not given.is_dir():
         return given
-    beside = config_path(given)
+    where = given if given.name else given.resolve()
+    beside = config_path(where) if where.name else where / "serve.toml"
     if not beside.is_file():
         raise InputError(
             f"{given}: is a bundle, and {beside} does not say how its models are reached; "

@@ -15,6 +15,7 @@ from farthing.models.base import Usage
 from farthing.models.prices import Price, charge_nano
 from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
+from farthing.traces.aliases import proposals
 from farthing.traces.base import Call, Trace
 from farthing.traces.importers.base import ImportedCall, Options
 from farthing.traces.importers.gather import Gathered
@@ -163,6 +164,7 @@ def notes_on(
     return [
         *gathered.remarks,
         *(f"{_n(n, 'row')} left out: {why}" for why, n in gathered.left_out.items()),
+        *proposals(traces),
         *_on_repeats(gathered, traces),
         *_on_questions(traces),
         *_on_grades(traces, options),
