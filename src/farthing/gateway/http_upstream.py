@@ -4,10 +4,11 @@ Changed in a request are the model's name, what the limit on output tokens is ca
 section says.
 """
 
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from farthing.gateway.apis.base import Api, Content
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.image_tokens import tokens_of_image
+from farthing.gateway.repeated_lines import about
 from farthing.gateway.request_schema import RequestError
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import Bounding, HttpStream
@@ -36,11 +38,13 @@ from farthing.models.prices import (
     TOKENS_PER_PROMPT,
     Price,
     PriceTable,
+    charge_nano,
     published_window,
 )
 from farthing.models.retry import RetryPolicy
 from farthing.models.thinking import AS_IT_IS, effort_of, thoughts_apart
 
+LOG = logging.getLogger("farthing.gateway")
 WINDOW = 2**21
 """Tokens that a model may take in where neither its section nor its published price says it."""
 TOKENS_PER_SCHEMAS = 1_024
@@ -72,6 +76,7 @@ class HttpUpstream:
         self.max_output = settings.max_output
         self.patience = patience
         self._shown = HiddenTokens()
+        self._tiers: set[str] = set()
         self._settings = settings
         self._endpoint = ChatEndpoint(
             settings.url, settings.key(), settings.place, settings.timeout_s
@@ -105,7 +110,7 @@ class HttpUpstream:
         caching = api is not CHAT and _CACHED in body
         written, cached = self._output(api, wanted), read if caching else 0
         most = Usage(read, written, estimated=True, cache_writes=cached)
-        nano = self.price.largest_nano(most, settings.timeout_s) if self.price else None
+        nano = self._largest_nano(most)
         streams = api.name in {"chat", "completions"} and "stream_options" not in settings.omit
         return HttpCall(
             endpoint=self._endpoint,
@@ -119,7 +124,15 @@ class HttpUpstream:
             stream_options=_streaming(request) if streams else None,
             bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
             headers={} if api is CHAT else request.passed,
+            tiers=self._tiers,
         )
+
+    def _largest_nano(self, most: Usage) -> int | None:
+        """Return the most that a try can cost, at any tier that the model was ever served at."""
+        if self.price is None:
+            return None
+        tiers, seconds = (None, *self._tiers), self._settings.timeout_s
+        return max(self.price.largest_nano(replace(most, tier=one), seconds) for one in tiers)
 
     def _native(
         self, request: ChatRequest, asked: Mapping[str, Any], default_max_output: int | None
@@ -229,6 +242,8 @@ class HttpCall:
     bounding: Bounding
     headers: Mapping[str, str] = field(default_factory=dict)
     """Beside those of the endpoint."""
+    tiers: set[str] = field(default_factory=set)
+    """Those that replies were served at, which a project may have where no request names one."""
 
     async def send(self, timeout_s: float | None = None) -> Reply:
         """Try once; cancelling the task closes the connection."""
@@ -275,13 +290,39 @@ class HttpCall:
 
     def _took(self, started: float, body: bytes, usage: Usage | None, model: str | None) -> Reply:
         seconds = time.perf_counter() - started
-        cost = self.bound.nano
-        if usage and self.price:
-            price = self.price.largest_nano if usage.estimated else self.price.cost_nano
-            cost = price(usage, seconds)
-        used = usage or self.most
+        used, cost, listed = self._charged(usage, seconds)
         answered = model or self.model
-        return Reply(body, used, used.cached_tokens, cost, seconds, answered, api=self.api)
+        return Reply(
+            body,
+            used,
+            used.cached_tokens,
+            cost,
+            seconds,
+            answered,
+            api=self.api,
+            listed_nano=listed,
+        )
+
+    def _charged(self, usage: Usage | None, seconds: float) -> tuple[Usage, int | None, int | None]:
+        """Return what a call took, what it costs, and what the list says where that is another."""
+        price, most = self.price, self.bound.nano
+        if usage is None or (usage.unknown and usage.billed_nano is None):
+            return self.most, most, None
+        if price is None or usage.estimated:
+            return usage, price.largest_nano(usage, seconds) if price else None, None
+        self.tiers.update([usage.tier] if usage.tier else [])
+        cost, missing = charge_nano(price, usage, seconds), price.unpriced(usage)
+        if cost is None:
+            LOG.warning(
+                "%s: nobody knows the price of %s, which a reply took: its call is charged at the "
+                "most that it can cost, and disputed; give it under [prices]",
+                self.model,
+                ", ".join(missing),
+                extra=about(self.model),
+            )
+            return replace(usage, estimated=True, unknown=missing), most, None
+        listed = None if missing else price.cost_nano(usage, seconds)
+        return usage, cost, None if listed == cost else listed
 
 
 def _streaming(request: ChatRequest) -> bytes:

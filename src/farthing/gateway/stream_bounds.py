@@ -37,7 +37,8 @@ class HiddenTokens:
             counts: the same, as it came.
             heard: what it said.
         """
-        hidden = not heard.can_have(usage.output_tokens) or _THOUGHT.search(counts) is not None
+        thought = bool(usage.reasoning_tokens) or _THOUGHT.search(counts) is not None
+        hidden = thought or not heard.can_have(usage.output_tokens)
         self.known = self.known is not False and not hidden
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from farthing.money import nano_from_usd
 MOST_TOKENS = 10**12
 """The most that a provider's count is taken for: what it costs still fits 64 bits."""
 _MOST_USD = 10**6
+_LONGEST = 200
+"""Characters of the longest name that means something."""
 _INPUT, _OUTPUT = "input_tokens", "output_tokens"
 COUNTS = (
     "cached_tokens",
@@ -91,11 +94,9 @@ class _Counts:
     """Whether cached tokens stand beside the input, by their name."""
 
     def add(self, path: str, value: Any) -> None:
-        name = next((name for name, pattern in _PATTERNS if pattern.search(path)), "")
+        name, found = _name(path), count(value)
         if not name:
             return
-        name = "*" + path.rpartition(".")[2] if name == "*" else name
-        found = count(value)
         if found is None:
             self.unreadable.add(name)
             return
@@ -141,21 +142,19 @@ def largest(first: Usage | None, last: Usage | None) -> Usage | None:
     >>> largest(Usage(1_500, 1), Usage(0, 20, unknown=("input_tokens",)))
     Usage(input_tokens=1500, output_tokens=20, estimated=False, cached_tokens=0)
     """
-    return _both(first, last, max)
+    return first or last if first is None or last is None else _both(first, last, max)
 
 
-def added(first: Usage | None, last: Usage | None) -> Usage | None:
+def added(first: Usage | None, last: Usage) -> Usage:
     """Return what two calls took together; None stands for no call.
 
     >>> added(Usage(10, 1), Usage(5, 2, cached_tokens=4))
     Usage(input_tokens=15, output_tokens=3, estimated=False, cached_tokens=4)
     """
-    return _both(first, last, lambda one, other: one + other)
+    return last if first is None else _both(first, last, lambda one, other: one + other)
 
 
-def _both(first: Usage | None, last: Usage | None, of: Callable[[int, int], int]) -> Usage | None:
-    if first is None or last is None:
-        return first or last
+def _both(first: Usage, last: Usage, of: Callable[[int, int], int]) -> Usage:
     names = (_INPUT, _OUTPUT, *COUNTS)
     units, more = dict(first.units), dict(last.units)
     gone = {*first.unknown}.intersection if of is max else {*first.unknown}.union
@@ -171,15 +170,11 @@ def _both(first: Usage | None, last: Usage | None, of: Callable[[int, int], int]
     )
 
 
-class _Choice(msgspec.Struct, frozen=True):
-    usage: Any = None
-
-
 class _Said(msgspec.Struct, frozen=True):
     """Where in a reply usage may stand, and what it was served at."""
 
     usage: Any = None
-    choices: list[_Choice] | None = None
+    choices: msgspec.Raw = msgspec.Raw(b"null")
     service_tier: Any = None
     x_groq: Any = None
     response_cost: Any = None
@@ -199,27 +194,40 @@ def usage_in(reply: bytes) -> Usage | None:
         return None
     try:
         said = _SAID.decode(reply)
+        around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini, "choices": None}
+        if not said.usage and b"usage" in (choices := bytes(said.choices)):
+            around["choices"] = msgspec.json.decode(choices)
+        return read_usage(said.usage, around)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini}
-    return read_usage(said.usage, around | {"choices": msgspec.to_builtins(said.choices)})
 
 
 def count(value: Any) -> int | None:
-    """Return a count that is written as any number; None where it is none, or below 0.
+    """Return a count that is written as any whole number; None where it is none, or below 0.
 
-    >>> count(12), count(12.0), count("12"), count(-1), count(True), count("many")
+    >>> count(12), count(12.0), count("12"), count(-1), count(5.5), count("many")
     (12, 12, 12, None, None, None)
     """
     found = _number(value)
-    return None if found is None else min(-int(-found // 1), MOST_TOKENS)
+    some = None if found is None else min(found, Decimal(MOST_TOKENS))
+    return None if some is None or some % 1 else int(some)
+
+
+@lru_cache(maxsize=4096)
+def _name(path: str) -> str:
+    """Return what is counted at a place; nothing where that is no count."""
+    known = path if len(path) <= _LONGEST else ""
+    name = next((name for name, pattern in _PATTERNS if pattern.search(known)), "")
+    return "*" + path.rpartition(".")[2] if name == "*" else name
 
 
 def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
     counts = _Counts()
     for path, value in _leaves(usage.get("billed_units", usage)):
         counts.add(path, value)
-    read, parts = _input(counts)
+    cached, hour = counts.get("cached", "audio_cached"), counts.get("hour")
+    minutes = max(counts.get("minutes"), counts.get("writes") - hour)
+    read = _input(counts, cached + minutes + hour)
     written = _output(counts, read)
     units = tuple(
         (name.removeprefix("*"), some)
@@ -231,15 +239,15 @@ def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
         return None
     names = ((_INPUT, read), (_OUTPUT, written))
     ins, outs = read or 0, written or 0
-    cached = min(parts.cached, ins)
-    hour = min(parts.hour, ins - cached)
+    cached = min(cached, ins)
+    hour = min(hour, ins - cached)
     thoughts = counts.known("reasoning")
     return Usage(
         ins,
         outs,
         cached_tokens=cached,
         reasoning_tokens=None if thoughts is None else min(thoughts, outs),
-        cache_writes=min(parts.minutes, ins - cached - hour),
+        cache_writes=min(minutes, ins - cached - hour),
         cache_writes_hour=hour,
         audio_input=min(counts.get("audio_input", "audio_cached"), ins),
         audio_cached=min(counts.get("audio_cached"), cached),
@@ -251,41 +259,24 @@ def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
     )
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What of the input came from the cache or went into it."""
-
-    cached: int
-    minutes: int
-    hour: int
-
-    @property
-    def all(self) -> int:
-        return self.cached + self.minutes + self.hour
-
-
-def _input(counts: _Counts) -> tuple[int | None, _Parts]:
+def _input(counts: _Counts, beside: int) -> int | None:
     """Return all input tokens, those of the cache among them, wherever they stand."""
-    hour = counts.get("hour")
-    minutes = max(counts.get("minutes"), counts.get("writes") - hour)
-    parts = _Parts(counts.get("cached", "audio_cached"), minutes, hour)
     read = counts.known("prompt", "input", "bare")
     total, written = counts.known("total"), counts.known("output")
     if read is None:
         if counts.says("prompt", "input", "bare") or total is None or written is None:
-            return None, parts
-        return max(0, total - written), parts
+            return None
+        return max(0, total - written)
     read += counts.get("tools_input")
     bare = counts.known("bare") is not None and counts.known("prompt", "input") is None
-    beside = parts.all + (counts.get("audio_input") if bare else 0)
+    within_read = beside <= read  # a part is never more than the whole
+    beside += counts.get("audio_input") if bare else 0
     apart = (bare or counts.disjoint) and counts.known("prompt") is None
     if total is not None and written is not None:
         outs = {written, written + counts.get("reasoning")}
         within, without = total - read in outs, total - read - beside in outs
         apart = without if within != without else apart
-    if apart or parts.all > read:  # a part is never more than the whole
-        read += beside
-    return read, parts
+    return read + beside if apart or not within_read else read
 
 
 def _output(counts: _Counts, read: int | None) -> int | None:
@@ -300,7 +291,8 @@ def _output(counts: _Counts, read: int | None) -> int | None:
             return None
         return max(0, total - read)
     thoughts, cited = counts.get("reasoning"), counts.get("output_citation_tokens")
-    beside = written + thoughts if thoughts > written or cited else written
+    apart = thoughts > written or cited or (total is None and counts.says("bare"))
+    beside = written + thoughts if apart else written
     return max(beside + cited, (total or 0) - (read or 0)) if read is not None else beside + cited
 
 
