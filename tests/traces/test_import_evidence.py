@@ -247,7 +247,8 @@ def test_a_judges_tokens_and_its_time_are_not_the_models(tmp_path: Path) -> None
 
 
 def test_the_time_of_a_reply_from_a_cache_is_unknown_and_its_cost_is_not(tmp_path: Path) -> None:
-    for beside in ({"model_usage": {}}, {"events": [event(LARGE, 1_000, cache="read")]}):
+    nobody: Line = {"model_usage": {}}
+    for beside in (nobody, {"events": [event(LARGE, 1_000, cache="read")]}):
         call = only(tmp_path, **beside)
         assert call.latency_s is None
         assert call.cost_usd
@@ -299,12 +300,13 @@ def results(configs: list[Line], *, listed: bool) -> Line:
 @pytest.mark.parametrize("listed", [True, False])
 def test_two_providers_of_one_name_are_two_models(tmp_path: Path, listed: bool) -> None:
     name = "openai:chat:gpt-4o"
-    efforts = [{"reasoning_effort": "low"}, {"reasoning_effort": "high"}]
-    for configs, roles in (
+    efforts: list[Line] = [{"reasoning_effort": "low"}, {"reasoning_effort": "high"}]
+    cases: list[tuple[list[Line], list[str]]] = [
         (efforts, [f"{name}@low", f"{name}@high"]),
         ([{"temperature": 0}, {"temperature": 0.9}], [name, f"{name}#2"]),
         ([{}, {}, {}], [name, f"{name}#2", f"{name}#3"]),
-    ):
+    ]
+    for configs, roles in cases:
         trace = one(tmp_path, results(configs, listed=listed))
         assert {c.role: (c.answer, c.correct) for c in trace.calls} == {
             role: (str(4 - i), i == 0) for i, role in enumerate(roles)
