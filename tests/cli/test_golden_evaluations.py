@@ -222,7 +222,7 @@ SAMPLED = Call(
     output_tokens=9,
     latency_s=1.75,
     cost_usd=0.00013,
-    extra={"reasoning_tokens": 3.0},
+    extra={"cached_tokens": 11.0, "cache_writes": 6.0, "reasoning_tokens": 3.0},
 )
 
 

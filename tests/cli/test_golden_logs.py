@@ -157,7 +157,7 @@ def test_tokens_that_nobody_counted_make_no_call_free(
     imported: Import, lost: tuple[str, ...]
 ) -> None:
     """A stream without usage has zeros throughout; an answered request read and wrote something."""
-    row = SPEND | {"spend": 0.0} | dict.fromkeys(lost, 0)
+    row = SPEND | {"spend": 0.0} | dict.fromkeys((*lost, "total_tokens"), 0)
     [call] = imported("spend.json", [row], "--price", "gpt-4o-mini-2024-07-18=1,2").calls
     assert call.cost_usd is None
     [counted] = imported(
@@ -181,6 +181,7 @@ def test_a_failed_row_of_litellm(imported: Import) -> None:
         "spend": 0.0,
         "prompt_tokens": 0,
         "completion_tokens": 0,
+        "total_tokens": 0,
         "metadata": {"status": "failure", "error_information": about},
     }
     call = Call(
@@ -246,7 +247,7 @@ def test_a_row_of_langfuse(imported: Import, form: str) -> None:
         output_tokens=9,
         latency_s=2.25,
         cost_usd=0.00013,
-        extra={"reasoning_tokens": 2},
+        extra={"cached_tokens": 17, "reasoning_tokens": 2},
     )
     assert imported(f"o.{form}", [OBSERVATION], "--score", "helpfulness") == becomes(call)
 
@@ -255,7 +256,7 @@ def test_a_row_of_langfuse_from_its_interface(imported: Import) -> None:
     """As `ObservationsView` of Langfuse's API: seconds, `calculatedTotalCost` in USD.
 
     Langfuse's wrapper of OpenAI's client writes a limit that was not set as infinite, and tools
-    beside the messages.
+    beside the messages. What failed is no answer, whatever was said until then.
     """
     row = {
         "id": "f3b1",
@@ -280,10 +281,6 @@ def test_a_row_of_langfuse_from_its_interface(imported: Import) -> None:
         round=1,
         role="gpt-4o-mini",
         model="gpt-4o-mini",
-        answer="1000",
-        text=SAID,
-        correct=False,
-        score=0.25,
         input_tokens=57,
         output_tokens=9,
         latency_s=2.251,

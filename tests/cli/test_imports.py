@@ -120,7 +120,7 @@ def test_what_is_imported_must_fit_the_store(farthing: Farthing, runs: Path) -> 
         (["--task", "sums"], "unknown task 'sums'"),
         (["--gold", "absent.csv"], "absent.csv: cannot be read"),
         (["--gold", "spend.jsonl"], "spend.jsonl, line 1, id: is missing"),
-        (["--from", "table"], "no column is named"),
+        (["--from", "llmrouterbench"], "model_name: is missing"),
         (["--from", "inspect"], "eval.model: is missing; this is no eval log"),
     ],
 )

@@ -108,6 +108,31 @@ SPEND = [
     for i, ((q, m), reply) in enumerate(REPLIES.items())
 ]
 STORED = [completion(m, reply) | {"messages": user(q)} for (q, m), reply in REPLIES.items()]
+LLM_LOGS = [
+    {
+        "id": f"01m8{i}",
+        "model": m,
+        "resolved_model": None,
+        "options_json": {},
+        "conversation_id": f"c{i}",
+        "duration_ms": 1500,
+        "datetime_utc": f"2026-11-27T20:56:43.60311{i}+00:00",
+        "input_tokens": 10,
+        "output_tokens": 2,
+        "token_details": None,
+        "conversation_name": q,
+        "conversation_model": m,
+        "schema_json": None,
+        "prompt": q,
+        "system": "Be brief.",
+        "response": reply,
+        "response_json": completion(m, reply),
+        "prompt_fragments": [],
+        "system_fragments": [],
+        "attachments": [],
+    }
+    for i, ((q, m), reply) in enumerate(REPLIES.items())
+]
 BATCH = [
     {
         "id": f"batch_req_{i}",
@@ -282,6 +307,7 @@ SAMPLES: dict[str, dict[str, str]] = {
         "stored.json": json.dumps({"object": "list", "data": STORED}),
         "batch.jsonl": lines(BATCH),
     },
+    "llm": {"logs.json": json.dumps(LLM_LOGS, indent=2)},
     "langfuse": {
         "observations.jsonl": lines(OBSERVATIONS),
         "observations.json": json.dumps(OBSERVATIONS),
@@ -748,7 +774,7 @@ def test_replies_of_the_newer_interface_are_read(folder: Path) -> None:
 def test_observations_say_exactly_this(folder: Path) -> None:
     (trace,) = only(folder, "a.jsonl", lines(OBSERVATIONS[:1]))
     assert trace.question == "2 + 2?"
-    assert plain(trace)["calls"] == [ONE_CALL]
+    assert plain(trace)["calls"] == [ONE_CALL | {"cached_tokens": 6.0}]
 
 
 def test_observations_in_camel_case_and_within_traces_are_read(folder: Path) -> None:

@@ -11,6 +11,7 @@ from farthing.errors import InputError
 if TYPE_CHECKING:
     from farthing.recommendation.partial_grades import LabelledTraces
     from farthing.traces.arrays import TraceArrays
+    from farthing.traces.importers.read import Supplied
 
 OPTION = " --"
 """What a line has that names an option."""
@@ -40,14 +41,16 @@ def read_samples(paths: Sequence[Path]) -> "TraceArrays":
     return arrays
 
 
-def noted(paths: Sequence[Path]) -> "tuple[TraceArrays, list[str]]":
+def noted(
+    paths: Sequence[Path], supplied: "Supplied | None" = None
+) -> "tuple[TraceArrays, list[str]]":
     """Read traces, or other tools' files, with a line for each thing that they lack."""
     from farthing.traces.files import read_all
 
     which = "it" if len(paths) == 1 else "them"
     with_options = WITH_OPTIONS.format(which, " ".join(map(str, paths)))
     try:
-        arrays, notes = read_all(paths)
+        arrays, notes = read_all(paths, supplied)
     except InputError as problem:
         if OPTION not in str(problem):
             raise

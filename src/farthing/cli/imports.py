@@ -71,6 +71,12 @@ class ImportOptions:
         list[Path],
         typer.Option("--requests", metavar="FILE", help="The input of an OpenAI batch."),
     ] = field(default_factory=list)
+    alias: Annotated[
+        list[str],
+        typer.Option(
+            "--alias", metavar="OLD=NEW", help="A model's name in the file, and the one to have."
+        ),
+    ] = field(default_factory=list)
     samples: Annotated[
         bool,
         typer.Option("--samples", help="Keep all answers of the one model, as samples of it."),
@@ -87,6 +93,7 @@ class ImportOptions:
             gold=self.gold,
             prices=dict(map(read_price, self.price)),
             requests=tuple(self.requests),
+            aliases=dict(read_pair(pair, "--alias") for pair in self.alias),
             options=Options(
                 columns=dict(read_pair(pair, "--column") for pair in self.column)
                 | ({} if self.cluster is None else {"cluster": self.cluster}),

@@ -10,6 +10,7 @@ import typer
 
 from farthing.cli import files, trying
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
+from farthing.cli.imports import read_pair
 from farthing.cli.options import Missing, Seed, TracesFiles, read_alpha
 from farthing.cli.promises import Given, takes_promise, with_defaults
 from farthing.errors import InputError
@@ -44,6 +45,12 @@ class RecommendedPromise:
         ),
     ] = None
     given: Given = field(default_factory=dict)
+    alias: Annotated[
+        list[str],
+        typer.Option(
+            "--alias", metavar="OLD=NEW", help="A model's name in the traces, and the one to have."
+        ),
+    ] = field(default_factory=list)
     reference: Annotated[
         str | None,
         typer.Option(
@@ -100,11 +107,14 @@ def recommend(
     from farthing.reports.recommend import OfTraffic, screen
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import at_next_look, stores_of, usual_promise
+    from farthing.traces.importers.read import Supplied
     from farthing.traces.pool import one_model_each
 
     check_written(out, report)
-    arrays, notes = files.noted(traces)
+    pairs = dict(read_pair(pair, "--alias") for pair in wanted.alias)
+    arrays, notes = files.noted(traces, Supplied(aliases=pairs))
     if one_model_each(arrays):
+        _propose_aliases(notes)
         say_paid_today(traces, wanted.reference, as_json=as_json)
         raise typer.Exit(1)
     if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
@@ -146,6 +156,13 @@ def recommend(
         raise typer.Exit(1)
     if not stores:
         remark(FIRST_LOOK)
+
+
+def _propose_aliases(notes: Sequence[str]) -> None:
+    """Say which two names look like one model's."""
+    for note in notes:
+        if "--alias" in note:
+            remark(f"note: {note}")
 
 
 def check_written(out: Path | None, report: Path | None) -> None:

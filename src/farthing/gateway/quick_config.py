@@ -31,10 +31,11 @@ def config_file(given: Path) -> Path:
     """Return the file that `farthing serve` reads: of a bundle the one beside it."""
     if not given.is_dir():
         return given
-    beside = config_path(given)
+    where = given if given.name.strip(".") else given.resolve()
+    beside = config_path(where) if where.name else where / "serve.toml"
     if not beside.is_file():
         raise InputError(
-            f"{given}: is a bundle, and {beside} does not say how its models are reached; "
+            f"{given}: is a folder, and {beside} does not say how a bundle's models are reached; "
             "`farthing try` writes it, or name a configuration of your own"
         )
     return beside

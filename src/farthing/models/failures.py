@@ -139,7 +139,7 @@ def _stated(error: Any) -> ReplyFailure:
 
 
 def _by_status(response: Mapping[str, Any]) -> ReplyFailure | None:
-    status, details = response.get("status"), response.get("incomplete_details")
+    status, details = str(response.get("status")), response.get("incomplete_details")
     if status in {"failed", "cancelled", "in_progress", "queued"}:
         return ReplyFailure(ModelConnectionError, f"its status is {status}")
     if status != "incomplete":

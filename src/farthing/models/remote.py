@@ -180,6 +180,11 @@ class RemoteModel:
         return f"{type(self).__name__}({self._place})"
 
     @property
+    def price(self) -> Price | None:
+        """What its calls cost; None: nobody says."""
+        return self._price
+
+    @property
     def name(self) -> str:
         """Name of the model, as prices and traces call it."""
         return self._name

@@ -1,9 +1,11 @@
 """Why a bundle's promise does not hold: for any answer of these agents, or for one of them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from farthing.bundle.base import Bundle
+from farthing.models.base import Usage
+from farthing.models.prices import SecondPrice
 from farthing.money import dollars
 from farthing.process.budget import CASCADE
 from farthing.promises.certificate import Certificate
@@ -13,6 +15,9 @@ from farthing.traces.base import Call
 from farthing.traces.system import Provenance, System, changes, uncompared, unrecorded
 from farthing.traces.thinking import THOUGHT, is_thought
 from farthing.traces.trace_kind import is_reply
+
+FAR = 2
+"""A price is another one from so many times what was recorded on, or that part of it."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ def validity_of(plan: CallPlan, ours: System) -> Validity:
 
     A bundle that knows only the names of its models is compared by these.
     """
-    changed = _other_system(plan, ours)
+    changed = (*_other_system(plan, ours), *_other_prices(plan))
     theirs, certificate = plan.bundle.origin.system, plan.bundle.certificate
     caveat = certificate.promise.caveat if certificate else None
     provenance: Provenance = "same"
@@ -90,6 +95,24 @@ def _other_system(plan: CallPlan, ours: System) -> tuple[str, ...]:
     asked = {role: ours[role] for role in _asked(plan) if role in ours}
     differences = changes(_recorded(theirs, plan, ours), asked)
     return tuple(f"{what} is not that of the bundle's traces" for what in differences)
+
+
+def _other_prices(plan: CallPlan) -> Iterator[str]:
+    """Say which model costs far from what was recorded, whatever of its input is in a cache."""
+    agents = {agent.role: agent for line in plan.lines for step in line for agent in step.agents}
+    for role, agent in agents.items():
+        usual = plan.bundle.origin.usual or {}
+        price, was = getattr(agent.model, "price", None), usual.get(role)
+        if was is None or price is None or isinstance(price, SecondPrice):
+            continue
+        used = Usage(was.input_tokens, was.output_tokens)
+        most = price.cost_nano(used, 0.0)
+        least = price.cost_nano(replace(used, cached_tokens=was.input_tokens), 0.0)
+        if was.cost_nano > FAR * most or least > FAR * was.cost_nano:
+            yield (
+                f"a call of {role} cost {dollars(was.cost_nano)} in the bundle's traces, and at "
+                f"the price of now it costs {dollars(most)}"
+            )
 
 
 def _recorded(theirs: System, plan: CallPlan, ours: System) -> System:

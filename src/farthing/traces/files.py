@@ -11,6 +11,7 @@ from msgspec import structs
 
 from farthing.errors import InputError
 from farthing.traces import jsonl, parquet
+from farthing.traces.aliases import proposals, renamed
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
@@ -74,9 +75,11 @@ def form_of(path: Path, supplied: Supplied | None = None) -> str | None:
     )
 
 
-def read_all(paths: Sequence[Path]) -> tuple[TraceArrays, list[str]]:
+def read_all(
+    paths: Sequence[Path], supplied: Supplied | None = None
+) -> tuple[TraceArrays, list[str]]:
     """Read one file or several, joined by question, with a line for each thing that they lack."""
-    arrays, _, notes = read_all_with_records(paths)
+    arrays, _, notes = read_all_with_records(paths, supplied)
     return arrays, notes
 
 
@@ -92,9 +95,12 @@ def read_all_with_records(
     path, *others = paths
     named = path.name.endswith((*LINES, *STORES))
     if not others and not named and form_of(path, supplied) is None:
+        if supplied and supplied.aliases:
+            raise InputError(f"{path}: holds arrays, whose models --alias cannot name anew")
         arrays = read_arrays(path)
         return arrays, None, list(filter(None, [repetition(arrays)]))
     records, notes = read_all_records(paths, supplied)
+    notes = list(dict.fromkeys([*notes, *proposals(records)]))
     arrays = assemble(records)
     notes += filter(None, [repetition(arrays, records), contradiction(arrays, records)])
     return arrays, records, notes
@@ -127,7 +133,7 @@ def read_any_records(path: Path, supplied: Supplied | None = None) -> tuple[list
     """Read a file into records, with a line for each thing that it lacks; raises as `read_all`."""
     form = form_of(path, supplied)
     if form is None:
-        return read_records(path), []
+        return renamed(read_records(path), supplied.aliases if supplied else {}), []
     imported = read_foreign([path], form, supplied)
     check(imported, Checker())
     return imported.traces, imported.notes

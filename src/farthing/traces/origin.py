@@ -27,6 +27,14 @@ from farthing.traces.system import (
 from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES
 
 
+class UsualCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The mean of the calls whose tokens and costs are recorded."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_nano: int
+
+
 class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a policy comes from, and so where it may be used."""
 
@@ -57,6 +65,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The models that its traces name: of a pool that is asked in turn, its line holds the roles of
     the others."""
 
+    usual: dict[str, UsualCall] | None = None
+    """What a call of each model took and cost in its traces, where they say it; None likewise."""
     grade: str = RIGHT
     """What an answer was judged by in training."""
 
@@ -137,8 +147,29 @@ def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = Non
         always=tuple(name for name in SURENESS if _always(traces, name)),
         independent=bool(traces.independent.all()),
         system=system,
+        usual=_usual(traces) or None,
         grade=traces.grade,
     )
+
+
+def _usual(traces: TraceArrays) -> dict[str, UsualCall]:
+    """Return what a call of each model of a pool took and cost in the mean."""
+    read, written = (traces.signals.get(name) for name in ("input_tokens", "output_tokens"))
+    if is_pool(traces):
+        places = {name: (0, at) for at, name in enumerate(traces.roles)}
+    else:
+        line = traces.models[0].split(" -> ")
+        places = {name: (at, 0) for at, name in enumerate(line if len(line) > 1 else ())}
+    if read is None or written is None:
+        return {}
+    found = {}
+    for name, (number, at) in places.items():
+        where = slice(None), number, at
+        told = (traces.cost_nano[where] > 0) & np.isfinite(read[where] + written[where])
+        if told.any():
+            means = (float(one[where][told].mean()) for one in (read, written, traces.cost_nano))
+            found[name] = UsualCall(*map(round, means))
+    return found
 
 
 FEW = 8

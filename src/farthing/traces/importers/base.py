@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from farthing.models.base import Usage
 from farthing.models.thinking import effort_of
 from farthing.traces.base import CallError
 from farthing.traces.importers.chat import Messages
@@ -37,6 +38,8 @@ class ImportedCall:
     """What was sent, whole, where it was texts alone."""
     asked_at: datetime | None = None
     """When it was asked, where the file says so."""
+    priced_at: datetime | None = None
+    """When it was made, of an evaluation, whose times are not those of requests."""
     parameters: Mapping[str, Any] | None = None
     """What was asked for beside the text, as `parameters_of` returns it."""
     id: str | None = None
@@ -59,6 +62,8 @@ class ImportedCall:
     """Whether the answer is right."""
     score: float | None = None
     """The grade as a number, where the file has one."""
+    unscored: bool = False
+    """Whether a grader was to say, and said nothing: then no accepted answer grades it instead."""
     cost_usd: float | None = None
     """What was paid, in US dollars."""
     input_tokens: int | None = None
@@ -66,6 +71,8 @@ class ImportedCall:
     """Thoughts included."""
     reasoning_tokens: int | None = None
     """Of the output tokens those that are thoughts."""
+    usages: tuple[Usage, ...] = ()
+    """What each request took, whole, in place of the three above; a retried call made several."""
     latency_s: float | None = None
     """Wall time, in seconds."""
     confidence: float | None = None

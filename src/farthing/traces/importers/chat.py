@@ -1,4 +1,4 @@
-"""What logs of chat models have in common: messages, replies, token counts.
+"""What logs of chat models have in common: messages and replies.
 
 The forms are those of OpenAI's chat completions, its older completions and its newer responses,
 which most gateways and tools log as they are. Source: the OpenAPI description of OpenAI's API
@@ -11,13 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from farthing.models.usage import read_usage
-from farthing.traces.importers.row import FileRow, unpacked
+from farthing.models.failures import reply_failure
+from farthing.traces.base import CallError
+from farthing.traces.importers.row import call_error, unpacked
 
 Messages = tuple[tuple[str, str], ...]
 """Who speaks and what is said, in order; instructions are the system's."""
 INSTRUCTIONS = ("system", "developer")
 """Roles whose messages say how to answer, not what is asked."""
+OBJECTS = frozenset({"chat.completion", "text_completion", "response"})
+"""What replies of OpenAI's interfaces say that they are."""
+_WIRE = {"choices", "finish_reason", "stop_reason"}
+"""Fields that replies have, and answers have not."""
+_BESIDE_ERROR = {"error", "type", "object", "id", "request_id", "status", "code"}
 _SPEAKERS = frozenset({"system", "user", "assistant"})
 """Who may speak in a conversation of texts alone."""
 
@@ -68,6 +74,8 @@ def read_reply(response: Any) -> str | None:
         found = _of_reply(opened)
         if found is not None or not isinstance(response, str):
             return found or None
+    if isinstance(opened, list) and (one := _alternatives(opened)):
+        return read_reply(one[0])
     if isinstance(opened, list):
         parts = [found for part in opened if (found := read_reply(part))]
         if parts:
@@ -75,18 +83,47 @@ def read_reply(response: Any) -> str | None:
     return response.strip() or None if isinstance(response, str) else None
 
 
-def token_counts(usage: FileRow) -> tuple[int | None, int | None, int | None]:
-    """Return the tokens that were read, those that were written, and of these the thoughts.
+def _alternatives(parts: list[Any]) -> list[Any]:
+    """Return the choices or messages that a list is of, the one that answers first.
 
-    The names are those of any of OpenAI's interfaces. Thoughts that a provider counts beside the
-    completion are written, too.
+    Of a conversation that is the last message; choices are not one text.
     """
-    used = read_usage(usage.values)
-    if used is None:
-        return None, None, None
-    read = None if "input_tokens" in used.unknown else used.input_tokens
-    written = None if "output_tokens" in used.unknown else used.output_tokens
-    return read, written, used.reasoning_tokens
+    known = [one for one in parts if isinstance(one, dict)]
+    choices = [one for one in known if {"message", "finish_reason", "index"} & one.keys()]
+    said = [one for one in known if one.get("role") == "assistant" and "type" not in one]
+    only = len(said) == len(parts)
+    return choices or (said if only else said[-1:])
+
+
+def failure_of(reply: Any) -> CallError | None:
+    """Return why a logged reply is no answer; None where nothing in it says so.
+
+    An answer in JSON that speaks of an error is an answer.
+
+    >>> failure_of({"choices": [{"text": "par", "finish_reason": None}]}).message
+    'it has no finish reason, so it is torn'
+    >>> failure_of('{"error": "no such city"}')
+    """
+    opened = unpacked(reply)
+    if isinstance(opened, list):
+        return next((found for part in opened if (found := failure_of(part))), None)
+    if opened is None or not _is_wire(opened):
+        return None
+    if (failure := reply_failure(opened)) is not None:
+        return call_error(failure.said, failure.kind.kind)
+    choices = opened.get("choices")
+    ends = (c.get("finish_reason", "") for c in choices or () if isinstance(c, dict))
+    torn = "it has no finish reason, so it is torn"
+    return call_error(torn, "incomplete") if None in ends else None
+
+
+def _is_wire(reply: Mapping[str, Any]) -> bool:
+    """Return whether an object is a provider's reply, and not an answer in JSON."""
+    error = reply.get("error")
+    alone = isinstance(error, dict) and "message" in error and reply.keys() <= _BESIDE_ERROR
+    kind = str(reply.get("type"))
+    named = str(reply.get("object")) in OBJECTS or kind in {"error", "message"}
+    return alone or named or kind.startswith("response.") or bool(_WIRE & reply.keys())
 
 
 def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
@@ -190,4 +227,6 @@ def _of_reply(reply: Mapping[str, Any]) -> str | None:
         value = reply.get(name)
         if value is not None:
             return read_reply(value)
-    return None
+    if _is_wire(reply) or "role" in reply or not reply:
+        return None
+    return json.dumps(reply, ensure_ascii=False, default=str)  # an answer in JSON

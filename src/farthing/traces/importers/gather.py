@@ -6,17 +6,21 @@ Where the user says that calls are samples, all of a model are kept, a round eac
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
+from typing import Any
 
 import msgspec
 
 from farthing import plugins
+from farthing.models.usage import added
 from farthing.tasks.base import is_answer
 from farthing.tasks.replies import read_answer
 from farthing.traces.base import REASONING_TOKENS, Trace
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut
 from farthing.traces.importers.chat import Messages
+from farthing.traces.kept_usage import kept as usage_kept
 from farthing.traces.parameters import BY_ROLE, written
 from farthing.traces.schema import plain
 from farthing.traces.system import prompt_mark
@@ -117,10 +121,16 @@ def trace_of(name: str, question: QuestionCalls, task: str) -> Trace:
     """Return the trace of a question, its answers read as the task reads them."""
     calls = question.recorded
     rounds = [number for _, number in question.calls]
+    gold = next((list(call.gold) for call in calls if call.gold), [])
+    unscored = any(call.unscored for call in calls)  # accepted answers would grade it
+    made = [_call(*one, task) for one in zip(calls, rounds, strict=True)]
+    for call, kept in zip(calls, made, strict=True) if unscored and gold else ():
+        if call.correct is None and not call.unscored and call.error is None:
+            kept["correct"] = plugins.load("tasks", task).grade(kept["answer"], gold)
     fields = {
         "id": name,
         "question": next((call.question for call in calls if call.question), ""),
-        "gold": next((list(call.gold) for call in calls if call.gold), []),
+        "gold": [] if unscored else gold,
         "task": task,
         "group": next((call.group for call in calls if call.group), None),
         "split": next((call.split for call in calls if call.split), None),
@@ -131,7 +141,7 @@ def trace_of(name: str, question: QuestionCalls, task: str) -> Trace:
         "history": _kept([call.history for call in calls]),
         "parameters": _parameters(calls),
         "requests": question.requests,
-        "calls": [_call(*one, task) for one in zip(calls, rounds, strict=True)],
+        "calls": made,
     }
     try:
         return msgspec.convert(fields, Trace)
@@ -212,13 +222,19 @@ def _refuse_no_samples(gathered: Gathered) -> None:
             raise question.first.place.refusal("row", f"{problem}; record {needed}")
 
 
-def _call(call: ImportedCall, number: int, task: str) -> dict[str, object]:
+def _call(call: ImportedCall, number: int, task: str) -> dict[str, Any]:
+    if call.error is not None:  # what failed is no answer, whatever was written down
+        call = replace(call, answer=None, text=None, correct=None, score=None, confidence=None)
     answer = call.answer
     if answer is None and call.text is not None:
         answer = reader(task)(call.text)
     kept = {name: getattr(call, name) for name in _OF_CALL}
     kept["error"] = call.error and msgspec.to_builtins(call.error)
-    if call.reasoning_tokens is not None:
+    if (used := reduce(added, call.usages, None)) is not None:
+        told = {name: getattr(used, name) for name in ("input_tokens", "output_tokens")}
+        kept |= {name: None if name in used.unknown else n for name, n in told.items()}
+        kept["extra"] = usage_kept(used)
+    elif call.reasoning_tokens is not None:
         kept["extra"] = {REASONING_TOKENS: call.reasoning_tokens}
     return {"round": number, "role": call.role, "model": call.model, "answer": answer, **kept}
 

@@ -8,14 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from farthing.models.base import Usage
+from farthing.models.usage import read_usage
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply
+from farthing.traces.importers.chat import LoggedPrompt, failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import (
-    MOST_USD,
     FileRow,
     RowPlace,
     as_number,
     call_error,
+    no_grade,
     shown,
 )
 from farthing.traces.importers.source import Source
@@ -23,6 +25,8 @@ from farthing.traces.parameters import LIMIT, parameters_of
 
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partly correct, incorrect, no answer."""
+_SCORERS = {"scorers", "scorer"}
+"""Types of the spans in which a sample is graded."""
 _ATTACHED = "attachment://"
 
 
@@ -43,8 +47,7 @@ class Inspect:
         """Yield the samples, graded by the first scorer or by the one that is named."""
         log = source.first or FileRow({}, RowPlace(source.name))
         about = log.part("eval")
-        model, task = about.text("model"), about.text("task")
-        if model is None:
+        if about.text("model") is None:
             raise about.place.refusal("model", "is missing; this is no eval log")
         if not isinstance(log.values.get("samples"), list):
             raise log.place.refusal("samples", "are missing; import a log that was kept with them")
@@ -52,7 +55,8 @@ class Inspect:
         for sample in source.elements(log.values["samples"], "samples"):
             scores = sample.inner("scores")
             scorers |= dict.fromkeys(scores if isinstance(scores, dict) else ())
-            yield _found(sample, model, _parameters(log), options, task)
+            scored = bool(scores or about.inner("scorers"))
+            yield _found(sample, about, _parameters(log), options, scored=scored)
         if len(scorers) > 1 and options.score is None:
             yield ImportNote(
                 f"several scorers graded the answers ({', '.join(scorers)}); the first one of each "
@@ -65,22 +69,21 @@ INSPECT = Inspect()
 
 def _found(
     sample: FileRow,
-    model: str,
+    about: FileRow,
     parameters: Mapping[str, Any] | None,
     options: Options,
-    task: str | None,
+    *,
+    scored: bool,
 ) -> ImportedCall | LeftOut:
+    model, task = about.text("model") or "", about.text("task")
     prompt = _prompt(sample)
     if prompt is None:
         return LeftOut("a sample without its input")
     shown = _shown(sample, prompt)
     output = sample.part("output")
-    used = sample.part("model_usage").part(model)  # in all calls of the sample
-    usage = used if used.values else output.part("usage")
-    read = [usage.count(f"input_tokens{kind}") for kind in ("", "_cache_write", "_cache_read")]
+    usages, latency = _made(sample, model)
     score, said = _graded(sample, options.score)
     name, error = sample.text("id"), sample.part("error")
-    latency = sample.number("working_time", "total_time")
     return ImportedCall(
         place=sample.place,
         model=model,
@@ -90,6 +93,7 @@ def _found(
         key=prompt.key,
         system=shown.system,
         history=shown.history,
+        priced_at=sample.when("started_at") or about.when("created"),
         parameters=parameters,
         group=task,
         gold=_accepted(sample),
@@ -97,14 +101,69 @@ def _found(
         answer=said,
         correct=options.grade(score),
         score=score,
-        cost_usd=usage.number("total_cost", most=MOST_USD),
-        input_tokens=sum(known) if (known := [n for n in read if n is not None]) else None,
-        output_tokens=usage.count("output_tokens"),
-        reasoning_tokens=usage.count("reasoning_tokens"),
-        latency_s=output.number("time") if latency is None else latency,
-        error=call_error(error.text("message")) if error.values else None,
+        unscored=score is None and scored,
+        usages=usages,
+        latency_s=latency,
+        error=call_error(error.text("message")) if error.values else failure_of(output.values),
         provider=model.partition("/")[0] if "/" in model else None,
     )
+
+
+def _made(sample: FileRow, model: str) -> tuple[tuple[Usage, ...], float | None]:
+    """Return what the model's requests for a sample took, in failed tries too, and their time.
+
+    What a judge took is not the model's, even where it is the same; without events the last reply
+    tells them apart. Where a failed try shows no request, nobody knows what it took.
+    """
+    events = list(_model_events(sample))
+    own = [event for event, judge in events if not judge and event.text("model") == model]
+    output, used = sample.part("output"), sample.part("model_usage")
+    judged = any(judge for _, judge in events) or _has_judge(sample)
+    took = [read_usage(event.part("output").inner("usage")) for event in own]
+    if not any(took):
+        whole = used.inner(model) if not judged or len(used.values) > 1 else None
+        took = [read_usage(whole or output.inner("usage"))]
+    unseen = any(not one.inner("events") for one in _tries(sample)[1:])
+    usages = () if unseen else tuple(one for one in took if one is not None)
+    cached = any(event.text("cache") == "read" for event in own)
+    if cached or (not used.values and "model_usage" in sample.values and any(took)):
+        return usages, None
+    times = [event.number("working_time") for event in own] if judged else []
+    if times and None not in times:
+        return usages, sum(filter(None, times))
+    whole_time = None if judged else sample.number("working_time", "total_time")
+    return usages, output.number("time") if whole_time is None else whole_time
+
+
+def _tries(sample: FileRow) -> list[FileRow]:
+    """Return a sample and the tries before it that failed."""
+    failed = sample.inner("error_retries")
+    rows = [FileRow(one, sample.place) for one in failed or () if isinstance(one, dict)]
+    return [sample, *rows]
+
+
+def _model_events(sample: FileRow) -> Iterator[tuple[FileRow, bool]]:
+    """Yield each request to a model, and whether it is a judge's: a scorer made it."""
+    scorers: set[str] = set()
+    for one in _tries(sample):
+        events = one.inner("events")
+        for values in events if isinstance(events, list) else ():
+            event = FileRow(values if isinstance(values, dict) else {}, sample.place)
+            said = event.values.get
+            if said("event") == "span_begin" and (
+                str(said("type")) in _SCORERS or str(said("parent_id")) in scorers
+            ):
+                scorers.add(str(said("id")))
+            elif said("event") == "model":
+                yield event, str(said("span_id")) in scorers or said("role") == "grader"
+
+
+def _has_judge(sample: FileRow) -> bool:
+    """Return whether a model graded a sample, as its scores or the usage of roles tell."""
+    scores = sample.inner("scores")
+    names = scores if isinstance(scores, dict) else ()
+    graded = (sample.part("scores").part(name).part("metadata").inner("grading") for name in names)
+    return "grader" in sample.part("role_usage").values or any(graded)
 
 
 def _prompt(sample: FileRow) -> LoggedPrompt | None:
@@ -179,7 +238,7 @@ def _graded(sample: FileRow, name: str | None) -> tuple[float | None, str | None
 
 def _value(score: FileRow) -> float | None:
     value: Any = score.find("value")[1]
-    if isinstance(value, list | Mapping) or value is None:
+    if no_grade(value):
         return None
     if value in _VALUES:
         return _VALUES[value]

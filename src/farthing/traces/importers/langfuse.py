@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from farthing.models.base import Usage
+from farthing.models.usage import read_usage
 from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.chat import read_prompt, read_reply
+from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import (
     FileRow,
     RowPlace,
-    as_number,
     call_error,
     seconds_between,
 )
@@ -72,23 +73,23 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
         return LeftOut("a generation without its input; export the group of fields `io`")
     latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
     score = _score(row, options.score)
-    read, written, thoughts = _tokens(row)
-    failed = row.text("level") == "ERROR"
+    used = _usage(row)
+    output = row.find("output")[1]
+    stated = row.text("statusMessage", "status_message")
+    error = call_error(stated) if row.text("level") == "ERROR" else failure_of(output)
     return ImportedCall(
         place=row.place,
         model=model,
         **vars(prompt),
         asked_at=row.when(*_START),
         parameters=_parameters(row),
-        text=read_reply(row.find("output")[1]),
+        text=read_reply(output),
         correct=options.grade(score),
         score=score,
-        cost_usd=row.paid(*_COST) or row.part("cost_details", "costDetails").paid("total"),
-        input_tokens=read,
-        output_tokens=written,
-        reasoning_tokens=thoughts,
+        cost_usd=_cost(row),
+        usages=() if used is None else (used,),
         latency_s=row.number("latency") if latency is None else latency,
-        error=call_error(row.text("status_message", "statusMessage")) if failed else None,
+        error=error,
     )
 
 
@@ -102,22 +103,22 @@ def _parameters(row: FileRow) -> dict[str, Any] | None:
     return parameters_of({**tools, **said}) if said else None
 
 
-def _tokens(row: FileRow) -> tuple[int | None, int | None, int | None]:
-    """Return the tokens read, those written, and of these the thoughts.
-
-    What came from a cache is listed apart and was read; thoughts are listed apart and were written.
-    """
-    details = row.part("usage_details", "usageDetails", "usage")
-    numbers = [name for name, value in details.values.items() if as_number(value) is not None]
-    counts = {name: details.count(name) or 0 for name in numbers}
-    read = [n for name, n in counts.items() if name.startswith(("input", "prompt"))]
-    written = [n for name, n in counts.items() if name.startswith(("output", "completion"))]
-    thought = [n for name, n in counts.items() if "reasoning" in name and name.startswith("output")]
-    return (
-        sum(read) if read else row.count("inputUsage", "promptTokens", "input_tokens"),
-        sum(written) if written else row.count("outputUsage", "completionTokens", "output_tokens"),
-        sum(thought) if thought else None,
+def _usage(row: FileRow) -> Usage | None:
+    """Return what a generation took, by its details or else by the columns of older exports."""
+    details = row.inner("usage_details", "usageDetails", "usage")
+    if (found := read_usage(details)) is not None:
+        return found
+    read = row.find("inputUsage", "promptTokens", "input_tokens")[1]
+    return read_usage(
+        {"input": read, "output": row.find("outputUsage", "completionTokens", "output_tokens")[1]}
     )
+
+
+def _cost(row: FileRow) -> float | None:
+    """Return what Langfuse says that it cost; the parts add up where there is no total."""
+    parts = row.part("cost_details", "costDetails")
+    summed = sum(filter(None, map(parts.paid, parts.values))) or None
+    return row.paid(*_COST) or parts.paid("total") or summed
 
 
 def _score(row: FileRow, name: str | None) -> float | None:

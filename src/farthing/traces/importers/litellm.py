@@ -1,5 +1,7 @@
 """LiteLLM's spend log: rows of the table `LiteLLM_SpendLogs`, as JSON, JSON Lines or CSV.
 
+So is what its callbacks write, a `StandardLoggingPayload` a call.
+
 Prompts, parameters and replies are in it where the proxy was told to keep them
 (`store_prompts_in_spend_logs`); long ones are cut there. Source: `schema.prisma` and the page on
 spend logs of BerriAI/litellm.
@@ -9,13 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from farthing.models.base import Usage
+from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply, token_counts
+from farthing.traces.importers.chat import (
+    LoggedPrompt,
+    failure_of,
+    read_prompt,
+    read_reply,
+)
 from farthing.traces.importers.row import FileRow, call_error, seconds_between
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import parameters_of
 
+_PAYLOAD = "standard_logging_object"
+_FIELDS = (
+    {"request_id", "spend", "model"}, {"response_cost", "call_type", "model"}, {_PAYLOAD}
+)  # fmt: skip
+"""What tells a row of the table, a callback's payload, and what callbacks get, which holds one."""
+_COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
 CUT = "litellm_truncated"
 """Stands where the proxy cut a long text."""
 _CHAT = ("completion", "responses", "anthropic_messages", "generate_content")
@@ -32,15 +47,16 @@ class LiteLLM:
     columns: tuple[str, ...] = ("id",)
 
     def sniff(self, source: Source) -> bool:
-        """Return whether the columns are those of the table."""
-        return {"request_id", "spend", "model"} <= source.fields
+        """Return whether the columns are those of the table, or of a callback's payload."""
+        return any(some <= source.fields for some in _FIELDS)
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the calls that answered a question, or failed to.
 
         Calls of one prompt are of one question, or those of one id, where a column is named so.
         """
-        for row in source.rows():
+        for outer in source.rows():
+            row = outer.part(_PAYLOAD) if outer.part(_PAYLOAD).values else outer
             found = _found(row, options.columns.get("id"))
             yield found
             if isinstance(found, ImportedCall) and CUT in f"{found.key}{found.text}":
@@ -76,12 +92,10 @@ def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
         asked_at=row.when("startTime"),
         parameters=_parameters(row),
         text=read_reply(answer) if answer not in ({}, "{}") else None,
-        cost_usd=row.paid("spend"),
-        input_tokens=row.count("prompt_tokens"),
-        output_tokens=row.count("completion_tokens"),
-        reasoning_tokens=token_counts(row.part("metadata").part("usage_object"))[2],
+        cost_usd=row.paid("spend", "response_cost"),
+        usages=_usages(row),
         latency_s=_seconds(row),
-        error=_error(row),
+        error=_error(row) or failure_of(answer),
         provider=row.text("custom_llm_provider"),
     )
 
@@ -127,12 +141,23 @@ def _seconds(row: FileRow) -> float | None:
     milliseconds = row.number("request_duration_ms")
     if milliseconds is not None:
         return milliseconds / 1_000
-    return seconds_between(row.values.get("startTime"), row.values.get("endTime"))
+    taken = seconds_between(row.when("startTime"), row.when("endTime"))
+    return row.number("response_time") if taken is None else taken
+
+
+def _usages(row: FileRow) -> tuple[Usage, ...]:
+    """Return what a call took: the row's own counts, with the parts that usage objects tell."""
+    reply = row.part("response")
+    own = {name: n for name in _COUNTED if (n := row.find(name)[1]) is not None}
+    parts = reply.part("usage").values, row.part("metadata").part("usage_object").values
+    found = read_usage({**parts[0], **parts[1], **own}, reply.values)
+    return () if found is None else (found,)
 
 
 def _error(row: FileRow) -> CallError | None:
     if row.text("status") != "failure":
         return None
     failure = row.part("metadata").part("error_information")
+    failure = failure if failure.values else row.part("error_information")
     kind = failure.text("error_class", "error_code") or "error"
-    return call_error(failure.text("error_message"), kind)
+    return call_error(failure.text("error_message") or row.text("error_str"), kind)

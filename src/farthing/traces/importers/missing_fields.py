@@ -12,9 +12,10 @@ import msgspec
 
 from farthing.errors import InputError
 from farthing.models.base import Usage
-from farthing.models.prices import Price
+from farthing.models.prices import Price, charge_nano
 from farthing.money import usd_from_nano
 from farthing.tasks.base import is_answer
+from farthing.traces.aliases import proposals
 from farthing.traces.base import Call, Trace
 from farthing.traces.grades.codes import accepted
 from farthing.traces.importers.base import ImportedCall, Options
@@ -87,7 +88,13 @@ class TokenCosts:
 
     def fill(self, call: Call, recorded: ImportedCall) -> Call:
         """Return a call with its cost, where it can be worked out."""
-        if call.cost_usd is not None or call.error is not None:
+        usages = recorded.usages
+        billed = [used.billed_nano for used in usages]
+        if call.cost_usd is not None or (billed and None not in billed):
+            own = sum(nano for nano in billed if nano is not None)
+            usd = usd_from_nano(own) if call.cost_usd is None else call.cost_usd
+            return msgspec.structs.replace(call, cost_usd=usd)
+        if call.error is not None and not (call.input_tokens and call.output_tokens):
             return call
         model = recorded.model
         # No request reads nothing, and no reply of words is nothing: such a 0 was not counted.
@@ -99,8 +106,16 @@ class TokenCosts:
         if price is None:
             self.unpriced[model] = self.unpriced.get(model, 0) + 1
             return call
-        used = Usage(call.input_tokens, wrote)
-        usd = usd_from_nano(price.cost_nano(used, call.latency_s or 0.0))
+        usages = usages or (Usage(call.input_tokens, wrote),)
+        seconds = (call.latency_s or 0.0) / len(usages)
+        at = recorded.asked_at or recorded.priced_at
+        nano = [charge_nano(price, used, seconds, at) for used in usages]
+        if None in nano:
+            names = {name for used in usages for name in price.unpriced(used, at)}
+            what = f"{model}, which took what has no known price: {', '.join(sorted(names))}"
+            self.unpriced[what] = self.unpriced.get(what, 0) + 1
+            return call
+        usd = usd_from_nano(sum(cost for cost in nano if cost is not None))
         if usd > MOST_USD:
             problem = f"make the call cost ${usd:g}; check them, and the price of {model}"
             raise recorded.place.refusal("tokens", problem)
@@ -150,6 +165,7 @@ def notes_on(
     return [
         *gathered.remarks,
         *(f"{_n(n, 'row')} left out: {why}" for why, n in gathered.left_out.items()),
+        *proposals(traces),
         *_on_repeats(gathered, traces),
         *_on_questions(traces),
         *_on_grades(traces, options),

@@ -11,9 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import LoggedPrompt, read_prompt, read_reply, token_counts
+from farthing.traces.importers.chat import (
+    OBJECTS,
+    LoggedPrompt,
+    failure_of,
+    read_prompt,
+    read_reply,
+)
 from farthing.traces.importers.row import FileRow, call_error
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import KNOWN, parameters_of
@@ -23,7 +30,6 @@ _NO_QUESTIONS = (
     "--requests FILE names the batch's input"
 )
 _BATCH_PRICE = "batches are billed below list price; --price MODEL=IN,OUT has what you paid"
-_OBJECTS = {"chat.completion", "text_completion", "response"}
 Requests = Mapping[str, FileRow]
 """`custom_id` to the body of the request."""
 
@@ -39,7 +45,7 @@ class OpenAI:
     def sniff(self, source: Source) -> bool:
         """Return whether records are lines of a batch, or completions."""
         batch = "custom_id" in source.fields and source.fields & {"response", "error", "body"}
-        return bool(batch) or _kind(source.first) in _OBJECTS
+        return bool(batch) or _kind(source.first) in OBJECTS
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield a call for each reply and each failure whose model is known."""
@@ -117,7 +123,7 @@ def _request(row: FileRow, name: str, requests: Requests | None) -> FileRow:
 
 def _stored(row: FileRow) -> ImportedCall | LeftOut:
     kind = _kind(row)
-    if kind not in _OBJECTS:
+    if kind not in OBJECTS:
         raise row.place.refusal("object", "is no completion and no response; nothing can be read")
     model = row.text("model")
     if model is None:
@@ -147,7 +153,7 @@ def _recorded(
     error: CallError | None = None,
 ) -> ImportedCall:
     name = row.text("custom_id")
-    read, written, thoughts = token_counts(body.part("usage"))
+    used = read_usage(body.inner("usage"), body.values)
     return ImportedCall(
         place=row.place,
         model=model,
@@ -157,10 +163,8 @@ def _recorded(
         asked_at=body.when("created", "created_at"),
         parameters=parameters,
         text=read_reply(dict(body.values)),
-        input_tokens=read,
-        output_tokens=written,
-        reasoning_tokens=thoughts,
-        error=error,
+        usages=() if used is None else (used,),
+        error=error or failure_of(dict(body.values)),
         provider="openai",
     )
 

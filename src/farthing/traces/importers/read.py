@@ -11,7 +11,7 @@ from farthing import plugins
 from farthing.errors import InputError, MissingExtraError
 from farthing.models.prices import Price, list_price
 from farthing.traces.base import Trace
-from farthing.traces.importers.base import Importer, ImportEvent, Options
+from farthing.traces.importers.base import ImportedCall, Importer, ImportEvent, Options
 from farthing.traces.importers.chat import Messages
 from farthing.traces.importers.gather import group_calls, trace_of
 from farthing.traces.importers.missing_fields import (
@@ -44,6 +44,8 @@ class Supplied:
     """A file of accepted answers."""
     prices: Mapping[str, Price] = field(default_factory=dict)
     """What models cost, for calls without a recorded cost."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Name of a model in the files to the one that it is to have."""
     requests: tuple[Path, ...] = ()
     """The input files of OpenAI's batches: one, or one for each file."""
     options: Options = field(default_factory=Options)
@@ -68,7 +70,7 @@ def names() -> list[str]:
     """Return what `--from` takes, our own form included.
 
     >>> names()
-    ['inspect', 'jsonl', 'langfuse', 'litellm', 'llmrouterbench', 'openai', 'promptfoo', \
+    ['inspect', 'jsonl', 'langfuse', 'litellm', 'llm', 'llmrouterbench', 'openai', 'promptfoo', \
 'routerarena', 'routerbench', 'table']
     """
     return sorted({OWN, *plugins.names("importers")})
@@ -153,7 +155,7 @@ def read_foreign(
         raise InputError(f"{len(paths)} files and {given} of requests; give one, or one for each")
     gold = None if supplied.gold is None else read_gold(supplied.gold)
     found = (
-        call
+        _aliased(call, supplied.aliases)
         for i, path in enumerate(paths)
         for call in _found(
             path if isinstance(path, Source) else Source(path), form, _options(supplied, i)
@@ -198,6 +200,13 @@ def _found(source: Source, form: str | None, options: Options) -> Iterator[Impor
         )
     _refuse_unread(source, form, options.columns, getattr(reader, "columns", ()))
     yield from reader.read(source, options)
+
+
+def _aliased(found: ImportEvent, aliases: Mapping[str, str]) -> ImportEvent:
+    """Return a call under its model's new name, at the price that the old one has."""
+    if not isinstance(found, ImportedCall) or found.model not in aliases:
+        return found
+    return replace(found, model=aliases[found.model], priced_as=found.priced_as or found.model)
 
 
 def _refuse_unread(

@@ -21,6 +21,8 @@ _KEYS = re.compile(
 _RIGHT = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _RIGHT |= {"1.0": True, "0.0": False, "right": True, "wrong": False}
 _RIGHT |= {"correct": True, "incorrect": False, "pass": True, "fail": False}
+_SILENT = re.compile(r"\s*(nan|null|none|n/?a|-?inf(inity)?)?\s*", re.IGNORECASE).fullmatch
+"""How tools write that there is no grade."""
 MOST_USD = 1e6
 """A call of more than that is a mistake, as in `traces/base.py`."""
 _LARGEST_COUNT = 10**15
@@ -104,9 +106,12 @@ class FileRow:
         return None if number is None else int(number)
 
     def score(self, *names: str) -> float | None:
-        """Return a field as any finite number, yes and no as 1 and 0; raises like `number`."""
+        """Return a grade as a number, yes and no as 1 and 0; None where the grader says nothing.
+
+        That is a null, a NaN, a list or an object. Raises like `number`.
+        """
         name, value = self.find(*names)
-        if value is None:
+        if no_grade(value):
             return None
         verdict = _verdict(value)
         number = as_number(value) if verdict is None else float(verdict)
@@ -117,7 +122,7 @@ class FileRow:
     def flag(self, *names: str) -> bool | None:
         """Return a field as yes or no; raises like `number`."""
         name, value = self.find(*names)
-        if value is None:
+        if no_grade(value):
             return None
         verdict = _verdict(value)
         if verdict is None:
@@ -218,6 +223,16 @@ def shown(value: Any) -> str:
         return "a list" if isinstance(value, list) else "an object"
     written = without_keys(repr(value))
     return written if len(written) <= 40 else written[:37] + "..."
+
+
+def no_grade(value: Any) -> bool:
+    """Return whether a grader said nothing.
+
+    >>> no_grade(float("nan")), no_grade("NaN"), no_grade({"a": 1}), no_grade(0)
+    (True, True, True, False)
+    """
+    number = isinstance(value, float) and not math.isfinite(value)
+    return value is None or number or isinstance(value, list | dict) or bool(_SILENT(str(value)))
 
 
 def _absent(value: Any) -> bool:

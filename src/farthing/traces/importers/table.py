@@ -3,6 +3,7 @@
 What a column means is seen from its name and the unit in it.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,16 +11,25 @@ from shlex import quote
 from typing import Any
 
 from farthing.errors import InputError
+from farthing.models.base import Usage
+from farthing.models.usage import read_usage
+from farthing.traces.base import CallError
 from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, Options
-from farthing.traces.importers.chat import LoggedPrompt, Messages, read_prompt
-from farthing.traces.importers.row import MOST_USD, FileRow, as_number
+from farthing.traces.importers.chat import (
+    LoggedPrompt,
+    Messages,
+    failure_of,
+    read_prompt,
+    read_reply,
+)
+from farthing.traces.importers.row import MOST_USD, FileRow, RowPlace, as_number, call_error
 from farthing.traces.importers.source import Source
 from farthing.traces.parameters import LIMIT, parameters_of
 from farthing.traces.schema import near
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "sample_id", "prompt_id", "example_id", "task_id"),
-    "question": ("question", "prompt", "query", "input", "instruction"),
+    "question": ("question", "prompt", "query", "input", "instruction", "messages"),
     "model": ("model", "model_name", "model_id", "llm", "engine"),
     "answer": ("answer", "prediction", "predicted", "model_answer", "parsed_answer"),
     "text": (
@@ -61,6 +71,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "temperature": ("temperature",),
     "max_tokens": ("max_tokens", "max_completion_tokens"),
     "top_p": ("top_p",),
+    "usage": ("usage", "usage_details", "token_usage"),
+    "error": ("error", "error_message", "exception"),
+    "finish_reason": ("finish_reason", "stop_reason"),
+    "status": ("status",),
     "reasoning_effort": ("reasoning_effort", "effort"),
     "thinking_budget": ("thinking_budget", "budget_tokens"),
 }  # fmt: skip
@@ -75,6 +89,9 @@ _UNITS = {
     "ms": "ms", "msec": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms",
 }  # fmt: skip
 """How people write a unit, to how the names above end."""
+_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
+_NO_ERROR = {"", "0", "false", "no", "none", "null", "nan", "{}", "[]"}
+"""What columns of errors hold where there was none."""
 _OF_TOKENS = {"token", "tokens", "1k", "1m", "k", "m", "mtok", "ktok", "million", "thousand"}
 """What the name of a price of tokens has, and that of a call's cost has not."""
 _WORD = re.compile(r"[^\W_]+|[$¢£¥%\u20a0-\u20cf]")
@@ -198,8 +215,8 @@ class CallTable:
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
         """Yield the rows; one that names no model or no question is refused."""
         columns = columns_of(source, options)
-        others = source.fields - set(columns.values())
-        unread = sorted(name if name.strip() else "(unnamed)" for name in others)
+        others = (name.strip() for name in source.fields - set(columns.values()))
+        unread = sorted(name or "(unnamed)" for name in others if "token" not in name.casefold())
         if unread:
             yield ImportNote(
                 f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN, with NAME "
@@ -211,9 +228,8 @@ class CallTable:
 
 TABLE = CallTable()
 _READ: Mapping[str, Callable[[FileRow, str], Any]] = {
-    "answer": FileRow.text, "text": FileRow.text, "group": FileRow.text, "split": FileRow.text,
-    "input_tokens": FileRow.count, "output_tokens": FileRow.count, "uncertainty": FileRow.number,
-    "missing_because": FileRow.text, "reasoning_tokens": FileRow.count, "cluster": FileRow.text,
+    "group": FileRow.text, "split": FileRow.text, "cluster": FileRow.text,
+    "uncertainty": FileRow.number, "missing_because": FileRow.text,
 }  # fmt: skip
 """The fields of a call that are read as they are."""
 
@@ -225,7 +241,7 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
     model = row.text(of("model"))
     if model is None:
         raise row.place.refusal(column["model"], "is missing; name the model of the call")
-    question, name = row.text(of("question")), row.text(of("id"))
+    question, name = row.find(of("question"))[1], row.text(of("id"))
     if question is None and name is None:
         raise row.place.refusal(
             column.get("question", column.get("id", "question")),
@@ -235,7 +251,7 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
     score, right = row.score(of("score")), row.flag(of("right"))
     milliseconds = row.number(of("latency_ms"))
     cents = row.number(of("cost_cents"), most=100 * MOST_USD)
-    prompt, system = read_prompt(question), row.text(of("system_prompt"))
+    prompt, system = read_prompt(_opened(question)), row.text(of("system_prompt"))
     system = prompt.system if system is None and prompt else system
     history = prompt.history if prompt else None
     return ImportedCall(
@@ -249,7 +265,12 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
         messages=_messages(prompt, system),
         parameters=_parameters(row, column),
         gold=_accepted(row, of("gold")),
+        text=_reply(row.find(of("text"))[1]),
+        answer=_text(row.find(of("answer"))[1]),
         correct=options.grade(score) if right is None else right,
+        unscored=right is None and score is None and bool(column.keys() & {"right", "score"}),
+        usages=_usages(row, column),
+        error=_error(row, column),
         score=score,
         cost_usd=dollars(row, of("cost")) if cents is None else cents / 100,
         latency_s=row.number(of("latency_s")) if milliseconds is None else milliseconds / 1_000,
@@ -257,6 +278,58 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
         asked_probability=_probability(row, of("asked_probability")),
         **read,
     )
+
+
+def _opened(value: Any) -> Any:
+    """Return a list or an object as it is, and what else stands in a cell as text."""
+    return value if isinstance(value, list | dict | None) else _text(value)
+
+
+def _reply(value: Any) -> str | None:
+    """Return a whole reply; what is text already is not opened."""
+    return read_reply(value) if isinstance(value, list | dict) else _text(value)
+
+
+def _text(value: Any) -> str | None:
+    """Return what a cell holds as text, a list or an object as JSON."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return FileRow({"": value}, RowPlace("")).text("")
+
+
+def _usages(row: FileRow, column: Mapping[str, str]) -> tuple[Usage, ...]:
+    """Return what a call took: its object of usage, and each column whose name speaks of tokens."""
+    counts = {
+        _as_wire(column[name], name): row.count(column[name]) for name in _COUNTS if name in column
+    }
+    whole = row.part(column.get("usage", "")).values
+    used = {column[name] for name in _COUNTS if name in column}
+    beside = {
+        name: value
+        for name, value in row.values.items()
+        if "token" in name.casefold() and name not in {*used, *column.values()}
+    }
+    found = read_usage({**whole, **beside, **counts}, row.values)
+    return () if found is None else (found,)
+
+
+def _as_wire(column: str, meaning: str) -> str:
+    """Return the name of a count, of which `prompt_tokens` says what is within it."""
+    return plain(column) if plain(column) in {"prompt_tokens", "completion_tokens"} else meaning
+
+
+def _error(row: FileRow, column: Mapping[str, str]) -> CallError | None:
+    """Return why a call failed, by what a column of errors, of ends or of replies says."""
+    said = row.find(column.get("error", ""))[1]
+    if said is not None and str(said).strip().casefold() not in _NO_ERROR:
+        stated = said.get("message") if isinstance(said, dict) else said
+        return call_error(str(stated))
+    ends = [row.find(column.get(name, ""))[1] for name in ("finish_reason", "status")]
+    reply = row.find(column.get("text", ""))[1]
+    if any(number is not None and 400 <= number < 600 for number in map(as_number, ends)):
+        return call_error(f"status {ends[-1]}")
+    found = (failure_of({"finish_reason": str(end or "").lower()}) for end in ends)
+    return next(filter(None, found), None) or failure_of(reply)
 
 
 def _probability(row: FileRow, name: str) -> float | None:
