@@ -315,6 +315,7 @@ class Chat:
             calls=attempts_json(charges.tries),
             says=f"Nothing is promised: {why}.",
             max_tokens=charges.tries[-1].max_tokens,
+            dropped=charges.tries[-1].dropped,
             outside=asked.outside,
             stopped=why == STOPPED,
         )

@@ -5,18 +5,20 @@ section says.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
-from farthing.gateway.apis.base import Api, Content
+from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.image_tokens import tokens_of_image
+from farthing.gateway.priced_places import Place, places_in, without
 from farthing.gateway.request_schema import RequestError
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import Bounding, HttpStream
@@ -39,22 +41,15 @@ from farthing.models.prices import (
     published_window,
 )
 from farthing.models.retry import RetryPolicy
-from farthing.models.thinking import AS_IT_IS, effort_of, thoughts_apart
+from farthing.models.thinking import AS_IT_IS, NONE, effort_of, thoughts_apart
+from farthing.money import nano_from_usd
 
 WINDOW = 2**21
 """Tokens that a model may take in where neither its section nor its published price says it."""
 TOKENS_PER_SCHEMAS = 1_024
 """Most tokens that a provider puts around tools and formats."""
 _SCHEMAS = ("tools", "functions", "response_format")
-_CACHED = b'"cache_control"'
-"""What asks a provider to keep input in its cache, which costs more than to read it."""
 _DROPPED = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
-_PRICED: Mapping[str, Callable[[Any], bool]] = {
-    "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
-    "web_search_options": lambda options: not options,
-    "modalities": lambda kinds: kinds in (None, [], ["text"]),
-}
-"""Parameters with values that no price of tokens covers, and which values it does cover."""
 
 
 class HttpUpstream:
@@ -71,7 +66,7 @@ class HttpUpstream:
         self.price = settings.price(prices)
         self.max_output = settings.max_output
         self.patience = patience
-        self._shown = HiddenTokens()
+        self._shown = defaultdict[bool, HiddenTokens](HiddenTokens)  # by whether thoughts are off
         self._settings = settings
         self._endpoint = ChatEndpoint(
             settings.url, settings.key(), settings.place, settings.timeout_s
@@ -92,20 +87,17 @@ class HttpUpstream:
         """
         settings, native = self._settings, request.native
         if native is not None and request.api.name in settings.spoken_apis:
-            api, content = request.api, request.api.content(native)
-            wanted = self._native(request, native, default_max_output)
+            api, asked = request.api, self._native(request, native, default_max_output)
         else:
             check_translated(request, self.name)
-            api, wanted = CHAT, self._chat(request, default_max_output)
-            images = tuple((one["url"], one.get("detail")) for one in request.images)
-            content = Content(images, request.opaque)
+            api, asked = CHAT, self._chat(request, default_max_output)
+        wanted, places, dropped = self._allowed(asked)
         body = msgspec.json.encode(wanted)
         template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
-        read = self._input(body, template, content, wanted)
-        caching = api is not CHAT and _CACHED in body
-        written, cached = self._output(api, wanted), read if caching else 0
-        most = Usage(read, written, estimated=True, cache_writes=cached)
-        nano = self.price.largest_nano(most, settings.timeout_s) if self.price else None
+        most = self._most(
+            self._input(body, template, places, wanted), self._output(api, wanted), places
+        )
+        bound = self._bound(most, places)
         streams = api.name in {"chat", "completions"} and "stream_options" not in settings.omit
         return HttpCall(
             endpoint=self._endpoint,
@@ -114,10 +106,15 @@ class HttpUpstream:
             price=self.price,
             body=body,
             most=most,
-            bound=Bound(nano, read + written),
-            rated_tokens=read + self._output(api, wanted, ASSUMED_OUTPUT),
+            bound=replace(bound, claimed=self._claimed(api, wanted, places), dropped=dropped),
+            rated_tokens=most.input_tokens + self._output(api, wanted, ASSUMED_OUTPUT),
             stream_options=_streaming(request) if streams else None,
-            bounding=Bounding(most, self._shown, is_silent(wanted), request.include_usage),
+            bounding=Bounding(
+                most,
+                self._shown[effort_of(wanted) == NONE],
+                is_silent(wanted),
+                request.include_usage,
+            ),
             headers={} if api is CHAT else request.passed,
         )
 
@@ -126,7 +123,6 @@ class HttpUpstream:
     ) -> dict[str, Any]:
         """Return what is sent in a form that the endpoint speaks."""
         settings, api = self._settings, request.api
-        api.check_priced(asked)
         if settings.thinking is not AS_IT_IS:
             raise RequestError(
                 f"how long '{self.name}' is to think is said in chat completions alone here; ask "
@@ -141,7 +137,6 @@ class HttpUpstream:
 
     def _chat(self, request: ChatRequest, default_max_output: int | None) -> dict[str, Any]:
         """Return what is sent as a chat completion."""
-        self._check_priced(request)
         settings = self._settings
         # A request that says how long to think is sent so; its limit holds its thoughts.
         thinking = settings.thinking if effort_of(request.body) is None else AS_IT_IS
@@ -157,39 +152,117 @@ class HttpUpstream:
         """Close all connections."""
         await self._endpoint.aclose()
 
-    def _check_priced(self, request: ChatRequest) -> None:
-        """Refuse what costs more than tokens at the model's price: it could not be reserved."""
-        for name, is_priced in _PRICED.items():
-            if not is_priced(request.body.get(name)):
-                raise RequestError(f"'{name}' has a price of its own here; leave it out", name)
+    def _allowed(
+        self, asked: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], list[Place], tuple[str, ...]]:
+        """Return what is sent of a request, its places with a price, and what is left out of it.
+
+        Raises:
+            RequestError: it has a price that could not be reserved.
+        """
+        rule, dropped = self._settings.provider_tools, list[Place]()
+        places = [one for one in places_in(asked) if not self._is_own(one)]
+        for one in places:
+            if one.kind == "tool" and (rule == "drop" or (one.offline and rule == "refuse")):
+                dropped.append(one)
+            elif one.kind == "rate" or (one.kind == "tool" and rule == "refuse"):
+                runs = "is run by the provider, and" if one.kind == "tool" else ""
+                said = f"'{one}' {runs} has a price of its own here; leave it out"
+                raise RequestError(said.replace("  ", " "), str(one.path[0]))
+        if not dropped:
+            return asked, places, ()
+        gone = [one.path for one in dropped]
+        kept = [one for one in places if not any(one.path[: len(at)] == at for at in gone)]
+        return without(asked, gone), kept, tuple(map(str, dropped))
+
+    def _is_own(self, place: Place) -> bool:
+        """Return whether a price is the section's own wish, which is not charged unless it says."""
+        said = self._settings.provider_tools == "price" and place.kind == "tool"
+        return place.kind in {"tool", "rate"} and place.path[0] in self._settings.extra and not said
+
+    def _most(self, read: int, written: int, places: Sequence[Place]) -> Usage:
+        """Return the most that a try can take, as far as it may go into the provider's cache."""
+        kinds = {one.kind for one in places}
+        hour = read if "hour" in kinds else 0
+        cached = read if "cache" in kinds and not hour else 0
+        sound = read if kinds & {"audio", "unknown"} else 0
+        return Usage(
+            read,
+            written,
+            estimated=True,
+            cache_writes=cached,
+            cache_writes_hour=hour,
+            audio_input=sound,
+        )
+
+    def _bound(self, most: Usage, places: Sequence[Place]) -> Bound:
+        """Return what a try costs that takes so much, what the provider runs for it included."""
+        tokens = most.input_tokens + most.output_tokens
+        if self.price is None:
+            return Bound(None, tokens)
+        run = nano_from_usd(self._settings.tool_usd or 0) * (self._times(places) - 1)
+        return Bound(self.price.largest_nano(most, self._settings.timeout_s) + run, tokens)
+
+    def _claimed(
+        self, api: Api, wanted: Mapping[str, Any], places: Sequence[Place]
+    ) -> Bound | None:
+        """Return the most that a reply can claim; None where nobody says what the model reads."""
+        if self._known_window is None:
+            return None
+        written = self._output(api, wanted, limited=False)
+        return self._bound(self._most(self._times(places) * self._window, written, places), places)
+
+    def _times(self, places: Sequence[Place]) -> int:
+        """Return how often the input is read: again after each use of what the provider runs."""
+        return 1 + self._settings.tool_uses * any(one.kind == "tool" for one in places)
 
     def _input(
-        self, body: bytes, template: int, content: Content, wanted: Mapping[str, Any]
+        self, body: bytes, template: int, places: Sequence[Place], wanted: Mapping[str, Any]
     ) -> int:
         """Return the most tokens of a body; a provider may put `template` around its messages."""
-        if content.opaque:
-            return self._window
+        images = [one for one in places if one.kind == "image"]
+        each = [self._image(one.what) for one in images]
+        unseen = [one for one, tokens in zip(images, each, strict=True) if tokens is None]
+        opaque = [one for one in places if one.kind in {"unknown", "audio", "tool"}] + unseen
+        if opaque:
+            self._check_window(opaque[0])
+            return self._times(places) * self._window
         schemas = [wanted[name] for name in _SCHEMAS if wanted.get(name)]
         again = len(msgspec.json.encode(schemas)) + TOKENS_PER_SCHEMAS if schemas else 0
-        pictured = sum(len(msgspec.json.encode(where)) for where, _ in content.images)
-        each = [self._image(detail) for _, detail in content.images]
-        seen = [tokens for tokens in each if tokens is not None]
-        if len(seen) < len(each):
-            return self._window
-        return len(body) - pictured + template + again + sum(seen)
+        pictured = sum(len(msgspec.json.encode(one.shown)) for one in images)
+        return len(body) - pictured + template + again + sum(filter(None, each))
+
+    def _check_window(self, place: Place) -> None:
+        """Refuse input of any length where nothing bounds what it costs."""
+        price, seconds = self.price, self._settings.timeout_s
+        if self._known_window is None and price is not None:
+            none, most = (price.largest_nano(Usage(n, 0), seconds) for n in (0, WINDOW))
+            if most > none:
+                raise RequestError(
+                    f"'{place}' may be any number of tokens, and nothing says how many "
+                    f"'{self.name}' takes in; give context_window in its section",
+                    str(place.path[0]),
+                )
 
     def _image(self, detail: str | None) -> int | None:
         """Return the most tokens that an image counts as; None: nothing says that."""
         stated = self._settings.image_tokens
         return tokens_of_image(self.model, detail) if stated is None else stated
 
-    def _output(self, api: Api, wanted: Mapping[str, Any], unlimited: int | None = None) -> int:
+    def _output(
+        self,
+        api: Api,
+        wanted: Mapping[str, Any],
+        unlimited: int | None = None,
+        *,
+        limited: bool = True,
+    ) -> int:
         """Return the most tokens of a reply; without a limit, of `unlimited` or the model's own."""
         replies, field = api.replies(wanted), self._settings.limit_name
         if not replies:
             return 0
         limit = wanted.get(field if api is CHAT else str(api.limit))
-        if not isinstance(limit, int):
+        if not (limited and isinstance(limit, int)):
             limit = unlimited or self._settings.max_output or self._window
         if api is not CHAT:  # its limit holds its thoughts
             return limit * replies
@@ -201,12 +274,15 @@ class HttpUpstream:
         return (limit + apart + refused) * replies
 
     @cached_property
-    def _window(self) -> int:
+    def _known_window(self) -> int | None:
         settings = self._settings
         if settings.context_window is not None:
             return settings.context_window
-        provider, url = settings.price_provider, settings.url
-        return published_window(settings.model, provider=provider, url=url) or WINDOW
+        return published_window(settings.model, provider=settings.price_provider, url=settings.url)
+
+    @property
+    def _window(self) -> int:
+        return self._known_window or WINDOW
 
 
 @dataclass(frozen=True)
@@ -241,6 +317,8 @@ class HttpCall:
         except UNREADABLE as error:
             problem = f"cannot be read: {error}"
         else:
+            if whole.usage is not None and not self.bounding.silent:
+                self.bounding.shown.note(whole.usage)
             return self._took(started, body, whole.usage, whole.model)
         raise self.endpoint.malformed(problem, body, self.bound.nano)
 

@@ -103,6 +103,9 @@ class PaidCall:
         request, call, hold = await self._reserve(self.request, _SHORTENINGS)
         async with self.charges.trying(self.upstream.name, hold) as held:
             held.max_tokens = None if request is self.request else request.limit
+            held.dropped = call.bound.dropped
+            if (most := call.bound.claimed) is not None:
+                held.claimable = Amount(min(most.nano or 0, LARGEST), min(most.tokens, LARGEST))
             yield call, held
 
     async def _reserve(

@@ -17,6 +17,9 @@ from farthing.models.thinking import NONE, effort_of
 
 AHEAD = 64
 """Tokens that a provider may write before it notices that nobody listens, beside one piece."""
+ENOUGH = 20
+"""Whole streams in a row that show all their tokens before the next is taken to do so, too: it then
+hides some with a chance of about one in so many. A model may think only at times."""
 _SILENT = ("reasoning", "reasoning_effort", "thinking", "enable_thinking", "prediction")
 """Parameters that ask for tokens which nobody is shown."""
 _THOUGHT = re.compile(rb'"reasoning_tokens"\s*:\s*[1-9]')
@@ -24,10 +27,19 @@ _THOUGHT = re.compile(rb'"reasoning_tokens"\s*:\s*[1-9]')
 
 @dataclass
 class HiddenTokens:
-    """Whether a model shows all that it writes, as far as its whole streams tell."""
+    """Whether a model shows all that it writes, as far as its whole replies tell."""
 
-    known: bool | None = None
-    """None: no whole stream of it was seen yet."""
+    _shown: int = 0
+    _hides: bool = False
+
+    @property
+    def known(self) -> bool | None:
+        """None: too few whole streams of it were seen."""
+        return False if self._hides else (self._shown >= ENOUGH or None)
+
+    def note(self, usage: Usage) -> None:
+        """Note what any reply was charged with: once it had thoughts of its own, it may again."""
+        self._hides = self._hides or bool(usage.reasoning_tokens)
 
     def learn(self, usage: Usage, counts: bytes, heard: "StreamedTokens") -> None:
         """Compare what a whole stream was charged with its text; once it hid something, it may.
@@ -37,8 +49,10 @@ class HiddenTokens:
             counts: the same, as it came.
             heard: what it said.
         """
+        self.note(usage)
         hidden = not heard.can_have(usage.output_tokens) or _THOUGHT.search(counts) is not None
-        self.known = self.known is not False and not hidden
+        self._hides = self._hides or hidden
+        self._shown += not hidden
 
 
 @dataclass

@@ -20,12 +20,17 @@ that is no HTTP endpoint, and of what counts against a rate limit until the repl
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that one try of a request can take."""
+    """The most that one try of a request can take, as it is sent."""
 
     nano: int | None
     """Nano-dollars; None where the model has no price."""
     tokens: int
     """Input and output together."""
+    claimed: "Bound | None" = None
+    """The most that a reply can claim to have taken: all that the model can read and write, at its
+    dearest rate; None: nobody says how much that is."""
+    dropped: tuple[str, ...] = ()
+    """What of the request is left out, by its place."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,13 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     apis: list[ApiName] | None = None
     """What a gateway may pass on to the endpoint in its own form, beside chat completions; None: as
     its address tells. What it does not speak is asked as a chat, where it is text."""
+    provider_tools: Literal["refuse", "drop", "price"] = "refuse"
+    """What a gateway does with what the provider runs at a price beside tokens, such as a search:
+    it refuses the request, leaves that out, or reserves and charges `tool_usd` for each use."""
+    tool_usd: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Most that one use of it costs."""
+    tool_uses: Annotated[int, msgspec.Meta(ge=1)] = 10
+    """Most uses of it in one reply."""
     dialect: DialectName | None = None
     """Whose names for efforts and budgets the endpoint takes; None: as its address tells."""
 
@@ -48,6 +55,8 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`url` must look like https://api.openai.com/v1")
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise ValueError("`url` must be an address alone; a key belongs in key_env or key_file")
+        if self.provider_tools == "price" and self.tool_usd is None:
+            raise ValueError('provider_tools = "price" needs `tool_usd`, the most that a use costs')
         super().__post_init__()
 
     @cached_property

@@ -1,6 +1,6 @@
 """OpenAI's Responses, the stateless part: what is asked stands in the request itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -9,11 +9,9 @@ from msgspec import Meta
 from farthing.gateway.apis.base import (
     MOST_TOKENS,
     Api,
-    Content,
     ReadPiece,
     ReadReply,
     known_fields,
-    parts_in,
     text_of,
     typed_event,
 )
@@ -27,13 +25,6 @@ from farthing.models.chat_completions import UNREADABLE
 
 _TEXTS = ("input_text", "output_text", "text")
 _STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
-_OWN_TOOLS = ("function", "custom")
-"""Tools that the client runs; all others are the provider's, with prices of their own."""
-_PRICED: Mapping[str, Callable[[Any], bool]] = {
-    "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
-    "tools": lambda tools: all(_is_own(one) for one in tools or ()),
-    "modalities": lambda kinds: kinds in (None, [], ["text"]),
-}
 _SAME = (
     "model",
     "temperature",
@@ -146,7 +137,6 @@ class Responses(Api):
     path: ClassVar = "/responses"
     body: ClassVar = ResponsesBody
     limit: ClassVar = "max_output_tokens"
-    priced: ClassVar = _PRICED
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return its instructions and messages as a chat; what is no text cannot be said."""
@@ -170,17 +160,6 @@ class Responses(Api):
         if effort := (body.get("reasoning") or {}).get("effort"):
             chat["reasoning_effort"] = effort
         return chat, other
-
-    def content(self, body: Mapping[str, Any]) -> Content:
-        """Return its images; files and sounds are opaque."""
-        parts = parts_in(body["input"])
-        images = [one for one in parts if one.get("type") == "input_image"]
-        known = ("input_text", "output_text", "text", "refusal", "input_image")
-        told = all(isinstance(one.get("image_url"), str) for one in images)
-        opaque = not told or any(one.get("type") not in known for one in parts)
-        return Content(
-            tuple((one["image_url"], one.get("detail")) for one in images if told), opaque
-        )
 
     def replies(self, _: Mapping[str, Any]) -> int:
         """Return the one that it has."""
@@ -271,10 +250,6 @@ def _role(item: Mapping[str, Any]) -> str:
     if role not in ("system", "developer", "user", "assistant"):
         raise RequestError("'input' has a message whose 'role' is not known", "input")
     return str(role)
-
-
-def _is_own(tool: Any) -> bool:
-    return isinstance(tool, dict) and tool.get("type") in _OWN_TOOLS
 
 
 RESPONSES = Responses()
