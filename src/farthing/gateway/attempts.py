@@ -20,6 +20,7 @@ def attempts_json(tries: Sequence[ChargeAttempt]) -> tuple[Mapping[str, Any], ..
             "latency_s": round(one.took_s, 4),
             "error": one.error and one.error.type,
         }
+        | ({} if one.listed_nano is None else {"listed_usd": usd_from_nano(one.listed_nano)})
         for one in tries
     )
 

@@ -220,6 +220,8 @@ class ChargeAttempt:
     """The tokens that its provider counted; None: it has not, or did not say."""
     paid_nano: int | None = None
     """What it was settled for; None: it was not, and counts as its largest cost."""
+    listed_nano: int | None = None
+    """What the list says, where the provider says that it billed another price."""
     max_tokens: int | None = None
     """The limit that it was sent with since more could not be paid; None: as it was asked."""
     dropped: tuple[str, ...] = ()
@@ -246,6 +248,9 @@ class ChargeAttempt:
         self.paid_nano = cost_nano
         counted = not usage.estimated and (self.error is None or self.counted is not None)
         self.usage = usage.within(self.most.tokens) if counted else None
+        if usage.estimated and usage.unknown:  # a count that nobody knows the price of
+            names = [DISPUTED + name for name in self.hold.accounts]
+            self.ledger.book_soon(names, Amount(0, 0, 1))
         tokens = usage.input_tokens + usage.output_tokens
         claimed = Amount(self.cost_nano, tokens, self.hold.amount.calls)
         if disputed(self.hold.amount, claimed).calls:

@@ -4,12 +4,13 @@ Changed in a request are the model's name, what the limit on output tokens is ca
 section says.
 """
 
+import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,8 +18,8 @@ import msgspec
 from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
-from farthing.gateway.image_tokens import tokens_of_image
-from farthing.gateway.priced_places import Place, places_in, without
+from farthing.gateway.repeated_lines import about
+from farthing.gateway.request_bounds import RequestBounds
 from farthing.gateway.request_schema import RequestError
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import Bounding, HttpStream
@@ -38,17 +39,12 @@ from farthing.models.prices import (
     TOKENS_PER_PROMPT,
     Price,
     PriceTable,
-    published_window,
+    charge_nano,
 )
 from farthing.models.retry import RetryPolicy
-from farthing.models.thinking import AS_IT_IS, NONE, effort_of, thoughts_apart
-from farthing.money import nano_from_usd
+from farthing.models.thinking import AS_IT_IS, NONE, effort_of
 
-WINDOW = 2**21
-"""Tokens that a model may take in where neither its section nor its published price says it."""
-TOKENS_PER_SCHEMAS = 1_024
-"""Most tokens that a provider puts around tools and formats."""
-_SCHEMAS = ("tools", "functions", "response_format")
+LOG = logging.getLogger("farthing.gateway")
 _DROPPED = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
 
 
@@ -68,6 +64,7 @@ class HttpUpstream:
         self.patience = patience
         self._shown = defaultdict[bool, HiddenTokens](HiddenTokens)  # by whether thoughts are off
         self._settings = settings
+        self._bounds = RequestBounds(name, settings, self.price, set())
         self._endpoint = ChatEndpoint(
             settings.url, settings.key(), settings.place, settings.timeout_s
         )
@@ -78,10 +75,6 @@ class HttpUpstream:
     def prepare(self, request: ChatRequest, default_max_output: int | None) -> "HttpCall":
         """Return the call that a request makes: in its own form where the endpoint speaks that.
 
-        It is bounded by its bytes: no tokeniser makes more of a text. Schemas count twice, since
-        templates write them anew, with spaces. Images count by the provider's formula or by
-        `image_tokens`; what else is not text as the context window.
-
         Raises:
             RequestError: no price of tokens covers it, or a chat completion cannot say it.
         """
@@ -91,31 +84,28 @@ class HttpUpstream:
         else:
             check_translated(request, self.name)
             api, asked = CHAT, self._chat(request, default_max_output)
-        wanted, places, dropped = self._allowed(asked)
-        body = msgspec.json.encode(wanted)
+        sent = self._bounds.sent(api, asked)
         template = TOKENS_PER_PROMPT + TOKENS_PER_MESSAGE * len(request.messages)
-        most = self._most(
-            self._input(body, template, places, wanted), self._output(api, wanted), places
-        )
-        bound = self._bound(most, places)
+        most = sent.most(template)
         streams = api.name in {"chat", "completions"} and "stream_options" not in settings.omit
         return HttpCall(
             endpoint=self._endpoint,
             api=api,
             model=settings.model,
             price=self.price,
-            body=body,
+            body=sent.body,
             most=most,
-            bound=replace(bound, claimed=self._claimed(api, wanted, places), dropped=dropped),
-            rated_tokens=most.input_tokens + self._output(api, wanted, ASSUMED_OUTPUT),
+            bound=sent.bound(most),
+            rated_tokens=most.input_tokens + sent.output(ASSUMED_OUTPUT),
             stream_options=_streaming(request) if streams else None,
             bounding=Bounding(
                 most,
-                self._shown[effort_of(wanted) == NONE],
-                is_silent(wanted),
+                self._shown[effort_of(sent.wanted) == NONE],
+                is_silent(sent.wanted),
                 request.include_usage,
             ),
             headers={} if api is CHAT else request.passed,
+            tiers=self._bounds.tiers,
         )
 
     def _native(
@@ -152,138 +142,6 @@ class HttpUpstream:
         """Close all connections."""
         await self._endpoint.aclose()
 
-    def _allowed(
-        self, asked: Mapping[str, Any]
-    ) -> tuple[Mapping[str, Any], list[Place], tuple[str, ...]]:
-        """Return what is sent of a request, its places with a price, and what is left out of it.
-
-        Raises:
-            RequestError: it has a price that could not be reserved.
-        """
-        rule, dropped = self._settings.provider_tools, list[Place]()
-        places = [one for one in places_in(asked) if not self._is_own(one)]
-        for one in places:
-            if one.kind == "tool" and (rule == "drop" or (one.offline and rule == "refuse")):
-                dropped.append(one)
-            elif one.kind == "rate" or (one.kind == "tool" and rule == "refuse"):
-                runs = "is run by the provider, and" if one.kind == "tool" else ""
-                said = f"'{one}' {runs} has a price of its own here; leave it out"
-                raise RequestError(said.replace("  ", " "), str(one.path[0]))
-        if not dropped:
-            return asked, places, ()
-        gone = [one.path for one in dropped]
-        kept = [one for one in places if not any(one.path[: len(at)] == at for at in gone)]
-        return without(asked, gone), kept, tuple(map(str, dropped))
-
-    def _is_own(self, place: Place) -> bool:
-        """Return whether a price is the section's own wish, which is not charged unless it says."""
-        said = self._settings.provider_tools == "price" and place.kind == "tool"
-        return place.kind in {"tool", "rate"} and place.path[0] in self._settings.extra and not said
-
-    def _most(self, read: int, written: int, places: Sequence[Place]) -> Usage:
-        """Return the most that a try can take, as far as it may go into the provider's cache."""
-        kinds = {one.kind for one in places}
-        hour = read if "hour" in kinds else 0
-        cached = read if "cache" in kinds and not hour else 0
-        sound = read if kinds & {"audio", "unknown"} else 0
-        return Usage(
-            read,
-            written,
-            estimated=True,
-            cache_writes=cached,
-            cache_writes_hour=hour,
-            audio_input=sound,
-        )
-
-    def _bound(self, most: Usage, places: Sequence[Place]) -> Bound:
-        """Return what a try costs that takes so much, what the provider runs for it included."""
-        tokens = most.input_tokens + most.output_tokens
-        if self.price is None:
-            return Bound(None, tokens)
-        run = nano_from_usd(self._settings.tool_usd or 0) * (self._times(places) - 1)
-        return Bound(self.price.largest_nano(most, self._settings.timeout_s) + run, tokens)
-
-    def _claimed(
-        self, api: Api, wanted: Mapping[str, Any], places: Sequence[Place]
-    ) -> Bound | None:
-        """Return the most that a reply can claim; None where nobody says what the model reads."""
-        if self._known_window is None:
-            return None
-        written = self._output(api, wanted, limited=False)
-        return self._bound(self._most(self._times(places) * self._window, written, places), places)
-
-    def _times(self, places: Sequence[Place]) -> int:
-        """Return how often the input is read: again after each use of what the provider runs."""
-        return 1 + self._settings.tool_uses * any(one.kind == "tool" for one in places)
-
-    def _input(
-        self, body: bytes, template: int, places: Sequence[Place], wanted: Mapping[str, Any]
-    ) -> int:
-        """Return the most tokens of a body; a provider may put `template` around its messages."""
-        images = [one for one in places if one.kind == "image"]
-        each = [self._image(one.what) for one in images]
-        unseen = [one for one, tokens in zip(images, each, strict=True) if tokens is None]
-        opaque = [one for one in places if one.kind in {"unknown", "audio", "tool"}] + unseen
-        if opaque:
-            self._check_window(opaque[0])
-            return self._times(places) * self._window
-        schemas = [wanted[name] for name in _SCHEMAS if wanted.get(name)]
-        again = len(msgspec.json.encode(schemas)) + TOKENS_PER_SCHEMAS if schemas else 0
-        pictured = sum(len(msgspec.json.encode(one.shown)) for one in images)
-        return len(body) - pictured + template + again + sum(filter(None, each))
-
-    def _check_window(self, place: Place) -> None:
-        """Refuse input of any length where nothing bounds what it costs."""
-        price, seconds = self.price, self._settings.timeout_s
-        if self._known_window is None and price is not None:
-            none, most = (price.largest_nano(Usage(n, 0), seconds) for n in (0, WINDOW))
-            if most > none:
-                raise RequestError(
-                    f"'{place}' may be any number of tokens, and nothing says how many "
-                    f"'{self.name}' takes in; give context_window in its section",
-                    str(place.path[0]),
-                )
-
-    def _image(self, detail: str | None) -> int | None:
-        """Return the most tokens that an image counts as; None: nothing says that."""
-        stated = self._settings.image_tokens
-        return tokens_of_image(self.model, detail) if stated is None else stated
-
-    def _output(
-        self,
-        api: Api,
-        wanted: Mapping[str, Any],
-        unlimited: int | None = None,
-        *,
-        limited: bool = True,
-    ) -> int:
-        """Return the most tokens of a reply; without a limit, of `unlimited` or the model's own."""
-        replies, field = api.replies(wanted), self._settings.limit_name
-        if not replies:
-            return 0
-        limit = wanted.get(field if api is CHAT else str(api.limit))
-        if not (limited and isinstance(limit, int)):
-            limit = unlimited or self._settings.max_output or self._window
-        if api is not CHAT:  # its limit holds its thoughts
-            return limit * replies
-        thoughts = thoughts_apart(self._settings.speaks, wanted)
-        apart = self._window if thoughts is None else thoughts
-        predicted = wanted.get("prediction")
-        # Tokens that were predicted and not used are paid for as output.
-        refused = len(msgspec.json.encode(predicted)) if predicted else 0
-        return (limit + apart + refused) * replies
-
-    @cached_property
-    def _known_window(self) -> int | None:
-        settings = self._settings
-        if settings.context_window is not None:
-            return settings.context_window
-        return published_window(settings.model, provider=settings.price_provider, url=settings.url)
-
-    @property
-    def _window(self) -> int:
-        return self._known_window or WINDOW
-
 
 @dataclass(frozen=True)
 class HttpCall:
@@ -305,6 +163,8 @@ class HttpCall:
     bounding: Bounding
     headers: Mapping[str, str] = field(default_factory=dict)
     """Beside those of the endpoint."""
+    tiers: set[str] = field(default_factory=set)
+    """Those that replies were served at, which a project may have where no request names one."""
 
     async def send(self, timeout_s: float | None = None) -> Reply:
         """Try once; cancelling the task closes the connection."""
@@ -353,13 +213,45 @@ class HttpCall:
 
     def _took(self, started: float, body: bytes, usage: Usage | None, model: str | None) -> Reply:
         seconds = time.perf_counter() - started
-        cost = self.bound.nano
-        if usage and self.price:
-            price = self.price.largest_nano if usage.estimated else self.price.cost_nano
-            cost = price(usage, seconds)
-        used = usage or self.most
+        used, cost, listed = self._charged(usage, seconds)
         answered = model or self.model
-        return Reply(body, used, used.cached_tokens, cost, seconds, answered, api=self.api)
+        return Reply(
+            body,
+            used,
+            used.cached_tokens,
+            cost,
+            seconds,
+            answered,
+            api=self.api,
+            listed_nano=listed,
+        )
+
+    def _charged(self, usage: Usage | None, seconds: float) -> tuple[Usage, int | None, int | None]:
+        """Return what a call took, what it costs, and what the list says where that is another."""
+        price, most = self.price, self.bound.nano
+        if usage is None or (usage.unknown and usage.billed_nano is None):
+            return self.most, most, None
+        told = usage.billed_nano is not None or any(
+            not n.endswith("_tokens") for n, _ in usage.units
+        )
+        if self.most.units and price and not told:  # nobody says how often the provider ran it
+            usage = replace(usage, units=usage.units + self.most.units)
+            return replace(usage, estimated=True), price.cost_nano(usage, seconds), None
+        if price is None or usage.estimated:
+            return usage, price.largest_nano(usage, seconds) if price else None, None
+        self.tiers.update([usage.tier] if usage.tier else [])
+        cost, missing = charge_nano(price, usage, seconds), price.unpriced(usage)
+        if cost is None:
+            LOG.warning(
+                "%s: nobody knows the price of %s, which a reply took: its call is charged at the "
+                "most that it can cost, and disputed; give it under [prices]",
+                self.model,
+                ", ".join(missing),
+                extra=about(self.model),
+            )
+            return replace(usage, estimated=True, unknown=missing), most, None
+        listed = None if missing else price.cost_nano(usage, seconds)
+        return usage, cost, None if listed == cost else listed
 
 
 def _streaming(request: ChatRequest) -> bytes:

@@ -79,6 +79,7 @@ class PaidCall:
     async def _attempt(self) -> Reply:
         async with self._reserved() as (call, held):
             reply = await call.send(self._left_s)
+            held.listed_nano = reply.listed_nano
             held.settle(reply.cost_nano, reply.usage)
             return held.bounded(reply)
 
@@ -95,6 +96,7 @@ class PaidCall:
                 held.counted = _counted(streamed)
                 raise
             if streamed.ended:
+                held.listed_nano = streamed.reply.listed_nano
                 held.settle(streamed.reply.cost_nano, streamed.reply.usage)
 
     @asynccontextmanager

@@ -42,6 +42,13 @@ CLIENT_TOOLS: Mapping[str, str] = {
 }
 """Types of the tools that clients run, which cost tokens alone, to what such a tool must say. All
 others are the provider's."""
+UNITS: Mapping[str, str] = {
+    "file_search|collections_search|document_library": "storage_searches",
+    "code_.*|enable_code_interpreter|container|shell": "code_executions",
+    "x_search": "social_searches",
+    r"(.*\b)?web(\b.*|_search.*)|.*search.*": "web_searches",
+}
+"""What the provider runs, to what a price list calls one use of it; of others their own name."""
 PARTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("text", "input_text", "output_text", "summary_text", "reasoning_text"), ()),
     **dict.fromkeys(("refusal", "thinking", "redacted_thinking", "tool_use"), ()),
@@ -113,6 +120,17 @@ def places_in(body: Mapping[str, Any], path: Path = ()) -> Iterator[Place]:
     for name in _WITHIN:
         if isinstance(body.get(name), dict):
             yield from places_in(body[name], (*path, name))
+
+
+def unit_of(place: Place) -> str:
+    """Return what a price list calls one use of what the provider runs.
+
+    >>> unit_of(Place(("tools", 0), "tool", "web_search_20250305"))
+    'web_searches'
+    """
+    said = place.path[-1] if isinstance(place.path[-1], str) else place.what
+    found = (unit for pattern, unit in UNITS.items() if re.fullmatch(pattern, said))
+    return next(found, said)
 
 
 def without(body: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
@@ -220,8 +238,9 @@ def _shown(part: Mapping[str, Any]) -> tuple[str, str] | None:
     inner = said if isinstance(said, dict) else {}
     where = inner.get("data", inner.get("url")) if inner else said
     detail = part.get("detail", inner.get("detail"))
-    known = isinstance(where, str) and not part.get("file_id")
-    return (detail if isinstance(detail, str) else "", where) if known else None
+    if not isinstance(where, str) or part.get("file_id"):
+        return None
+    return (detail if isinstance(detail, str) else "", where)
 
 
 def _caching(part: Any, path: Path) -> Iterator[Place]:

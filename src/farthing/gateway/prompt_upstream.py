@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import msgspec
 
@@ -19,9 +19,10 @@ from farthing.gateway.upstream_base import (
     check_translated,
 )
 from farthing.models import chat_serving
-from farthing.models.base import Completion, Model, Prompt, Usage, longest
+from farthing.models.base import Completion, Model, Prompt, longest
 from farthing.models.prices import Price, largest_usage
 from farthing.models.retry import RetryPolicy, add_cost
+from farthing.models.usage import added
 
 
 class SpokenUpstream:
@@ -153,13 +154,8 @@ def _raise_first(done: Sequence[Completion | BaseException]) -> None:
 
 
 def _reply(body: bytes, done: Sequence[Completion], seconds: float) -> Reply:
-    usages = [one.usage for one in done]
-    used = Usage(
-        input_tokens=sum(usage.input_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        estimated=any(usage.estimated for usage in usages),
-        cached_tokens=sum(usage.cached_tokens for usage in usages),
-    )
+    usages = (one.usage for one in done)
+    used = reduce(added, usages)
     cost: int | None = 0
     for one in done:
         cost = add_cost(cost, one.cost_nano)

@@ -14,6 +14,7 @@ from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
 from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.http_failures import failure
+from farthing.models.usage import largest
 
 MOST_OF_A_CHUNK = 16 * 2**20
 """Most bytes of one chunk."""
@@ -164,7 +165,7 @@ class HttpStream:
             raise self._failed(piece.error, begun=begun)
         self._heard.add(piece.said)
         if piece.usage is not None:
-            self._usage, self._counts = piece.usage, piece.counts
+            self._usage, self._counts = largest(self._usage, piece.usage), piece.counts
         self._counted = self._counted or piece.counted
         self._done = piece.last
         return piece.wanted or (self._bound.include_usage and data != DONE)

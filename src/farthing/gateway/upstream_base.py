@@ -52,6 +52,8 @@ class Reply:
     """Calls that it took; all but the last one failed."""
     api: Api = CHAT
     """Whose form the body has."""
+    listed_nano: int | None = None
+    """What its tokens cost by the list, where the reply says that another price was billed."""
 
 
 class StreamedReply(Protocol):

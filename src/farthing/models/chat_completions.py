@@ -5,13 +5,12 @@ from typing import Any
 
 import msgspec
 
-from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
-from farthing.models.prices import Price, largest_usage
+from farthing.models.base import Completion, Finish, Prompt, TokenLogprob
+from farthing.models.prices import Price, charge_nano, largest_usage
+from farthing.models.usage import usage_in
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a reply raises that is not what it must be."""
-MOST_TOKENS = 10**12
-"""The most that a provider's count is taken for: what it costs still fits 64 bits."""
 
 _FINISH: dict[str | None, Finish] = {
     "stop": "stop",
@@ -66,13 +65,14 @@ def read_completion(
     choice = reply.choices[0]
     message = choice.message
     refused = bool(message.refusal and not message.content)
-    usage = (reply.usage.counted() if reply.usage else None) or largest_usage(prompt)
+    said = usage_in(body)
+    usage = largest_usage(prompt) if said is None or said.unknown else said
     return Completion(
         text=message.content or message.refusal or "",
         model=reply.model or model,
         finish="refused" if refused else _FINISH.get(choice.finish_reason, "other"),
         usage=usage,
-        cost_nano=price.cost_nano(usage, seconds) if price else None,
+        cost_nano=charge_nano(price, usage, seconds),
         reading_nano=price.cost_nano(usage.read(), 0.0) if price else None,
         latency_s=seconds,
         logprobs=choice.logprobs.tokens() if choice.logprobs else (),
@@ -113,71 +113,8 @@ class _Choice(msgspec.Struct, frozen=True):
     logprobs: _Logprobs | None = None
 
 
-class _InputDetails(msgspec.Struct, frozen=True):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct, frozen=True):
-    reasoning_tokens: int | None = None
-
-
-def with_thoughts(read: int, written: int, thoughts: int | None, total: int | None) -> int:
-    """Return the output tokens of a call; some providers count thoughts beside the completion.
-
-    Most have them in `completion_tokens`; xAI and Gemini do not, and only their total tells. More
-    thoughts than completion are beside it, too.
-
-    Args:
-        read: input tokens.
-        written: tokens of the completion, as the provider counts them.
-        thoughts: tokens of thought; None: it does not say.
-        total: of all tokens; None likewise.
-
-    >>> with_thoughts(32, 9, 94, 135), with_thoughts(32, 103, 94, 135)
-    (103, 103)
-    """
-    beside = written + thoughts if thoughts is not None and thoughts > written else written
-    return max(beside, (total or 0) - read)
-
-
-class WireUsage(msgspec.Struct, frozen=True):
-    """What a provider says of a call's tokens."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
-    total_tokens: int | None = None
-
-    def counted(self) -> Usage | None:
-        """Return the tokens, none from the cache twice; None where a count below 0 says nothing.
-
-        >>> WireUsage(10, 2, _InputDetails(64)).counted()
-        Usage(input_tokens=10, output_tokens=2, estimated=False, cached_tokens=10)
-        >>> WireUsage(10, -2).counted()
-        """
-        if min(self.prompt_tokens, self.completion_tokens) < 0:
-            return None
-        thought = self.completion_tokens_details
-        thoughts = thought.reasoning_tokens if thought else None
-        thoughts = None if thoughts is None or thoughts < 0 else min(thoughts, MOST_TOKENS)
-        output = with_thoughts(
-            self.prompt_tokens, self.completion_tokens, thoughts, self.total_tokens
-        )
-        read, written = (min(count, MOST_TOKENS) for count in (self.prompt_tokens, output))
-        details = self.prompt_tokens_details
-        cached = (details.cached_tokens if details else None) or 0
-        return Usage(
-            read,
-            written,
-            cached_tokens=min(max(0, cached), read),
-            reasoning_tokens=thoughts if thoughts is None else min(thoughts, written),
-        )
-
-
 class _Reply(msgspec.Struct, frozen=True):
     choices: list[_Choice]
-    usage: WireUsage | None = None
     model: str | None = None
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.prices import Price, PriceTable
 from farthing.models.remote import Key, RemoteModel, RemoteSettings
 from farthing.models.thinking import DIALECTS, Dialect, DialectName, dialect_of
+from farthing.models.tool_price import ToolPrice
 
 ApiName = Literal["completions", "embeddings", "responses", "messages"]
 _OPENAI: tuple[ApiName, ...] = ("completions", "embeddings", "responses")
@@ -41,11 +43,11 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     its address tells. What it does not speak is asked as a chat, where it is text."""
     provider_tools: Literal["refuse", "drop", "price"] = "refuse"
     """What a gateway does with what the provider runs at a price beside tokens, such as a search:
-    it refuses the request, leaves that out, or reserves and charges `tool_usd` for each use."""
+    it refuses the request, leaves that out, or reserves and charges its price."""
     tool_usd: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    """Most that one use of it costs."""
+    """What one use of it costs where no published price says that."""
     tool_uses: Annotated[int, msgspec.Meta(ge=1)] = 10
-    """Most uses of it in one reply."""
+    """Most uses of it in one reply, of each kind."""
     dialect: DialectName | None = None
     """Whose names for efforts and budgets the endpoint takes; None: as its address tells."""
 
@@ -55,8 +57,6 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`url` must look like https://api.openai.com/v1")
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise ValueError("`url` must be an address alone; a key belongs in key_env or key_file")
-        if self.provider_tools == "price" and self.tool_usd is None:
-            raise ValueError('provider_tools = "price" needs `tool_usd`, the most that a use costs')
         super().__post_init__()
 
     @cached_property
@@ -86,7 +86,10 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
 
     def price(self, prices: PriceTable) -> Price | None:
         """Return what the model costs; None where nothing says so."""
-        return prices.find(self.model, provider=self.price_provider, url=self.url)
+        found = prices.find(self.model, provider=self.price_provider, url=self.url)
+        if found is None or self.tool_usd is None:
+            return found
+        return ToolPrice(found, Decimal(repr(self.tool_usd)))
 
     def open(self, prices: PriceTable) -> "OpenAICompatibleModel":
         """Return the model, with its key read and its price looked up."""

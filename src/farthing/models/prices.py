@@ -3,10 +3,11 @@
 Prices are decimals in USD, costs are integer nano-dollars, rounded up (see `money.py`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Protocol
 
 from farthing.errors import UnpricedModelError
 from farthing.models.base import Prompt, Usage, characters
@@ -19,16 +20,54 @@ TOKENS_PER_PROMPT = 64
 _MILLION = 1_000_000
 
 
+_CHEAPER_TIERS = frozenset({"flex", "batch"})
+"""At these a call costs no more than at the standard one."""
+
+
 class Price(Protocol):
     """What calls to one model cost."""
 
-    def cost_nano(self, usage: Usage, seconds: float) -> int:
-        """Return the price of a call in nano-dollars, from its tokens and its duration."""
+    def cost_nano(self, usage: Usage, seconds: float, at: datetime | None = None) -> int:
+        """Return the price of a call in nano-dollars, from its tokens and its duration.
+
+        Args:
+            usage: what it took; counts that `unpriced` names are left out.
+            seconds: how long.
+            at: when it was made; None: now.
+        """
         ...
 
-    def largest_nano(self, usage: Usage, seconds: float) -> int:
-        """Return the most that a call can cost that takes no more than this of either."""
+    def largest_nano(self, usage: Usage, seconds: float, at: datetime | None = None) -> int:
+        """Return the most that a call can cost that takes no more than this of either.
+
+        Its tier and its kinds of tokens are what it may be served at and made of.
+
+        Raises:
+            UnpricedModelError: it costs by what nobody can bound; the message names that.
+        """
         ...
+
+    def unpriced(self, usage: Usage, at: datetime | None = None) -> tuple[str, ...]:
+        """Return the names of what such a call took that nobody knows the price of."""
+        ...
+
+
+def charge_nano(
+    price: Price | None, usage: Usage, seconds: float, at: datetime | None = None
+) -> int | None:
+    """Return what a call cost, in nano-dollars: as billed where its reply says so, else as listed.
+
+    None where nobody knows: the model has no price, or a count of the call has none.
+
+    >>> price, sound = TokenPrice((Rates(Decimal(1), Decimal(2)),)), Usage(9, 0, audio_input=9)
+    >>> charge_nano(price, Usage(1_000, 0), 0.0), charge_nano(price, sound, 0.0)
+    (1000000, None)
+    """
+    if usage.billed_nano is not None:
+        return usage.billed_nano
+    if price is None or usage.unknown or price.unpriced(usage, at):
+        return None
+    return price.cost_nano(usage, seconds, at)
 
 
 @dataclass(frozen=True)
@@ -43,6 +82,10 @@ class Rates:
     """Of input tokens that the provider read from its cache; None: they cost what others do."""
     cache_write: Decimal | None = None
     """Of input tokens that went into its cache; None: a quarter more than others."""
+    cache_write_hour: Decimal | None = None
+    """Of those that went into it for an hour; None: twice what others cost."""
+    more: tuple[tuple[str, Decimal], ...] = ()
+    """Of tokens of other kinds, by the names of their counts: `audio_input`, `reasoning_tokens`."""
 
     def __str__(self) -> str:
         cached = "" if self.cached_input is None else f", {_usd(self.cached_input)} cached"
@@ -51,23 +94,53 @@ class Rates:
 
     def per_million(self, usage: Usage) -> Decimal:
         """Return a million times the price of these tokens, in USD."""
-        cached = self.input if self.cached_input is None else self.cached_input
-        fresh = usage.input_tokens - usage.cached_tokens - usage.cache_writes
-        read = fresh * self.input + usage.cached_tokens * cached
-        return read + usage.cache_writes * self._writes + usage.output_tokens * self.output
+        kept = usage.cache_writes + usage.cache_writes_hour
+        fresh = usage.input_tokens - usage.cached_tokens - kept
+        read = fresh * self.input + usage.cached_tokens * self._cached
+        written = usage.cache_writes * self._writes + usage.cache_writes_hour * self._hour
+        return read + written + usage.output_tokens * self.output + sum(self._beyond(usage))
 
     def largest_per_million(self, usage: Usage) -> Decimal:
         """Return the same, however many of the input tokens are from the cache.
 
-        As many may go into it as `cache_writes` says.
+        As many may go into it as `cache_writes` and `cache_writes_hour` say; any may be of any kind
+        that has a price, where of sound some may be.
         """
-        dearest = max(self.input, self.cached_input or self.input)
+        kinds = [
+            (name, rate)
+            for name, rate in self.more
+            if not name.startswith("audio") or getattr(usage, name)
+        ]
+        dearest = max(self.input, self._cached, *(rate for name, rate in kinds if not _out(name)))
         more = usage.cache_writes * max(Decimal(0), self._writes - dearest)
-        return usage.input_tokens * dearest + more + usage.output_tokens * self.output
+        more += usage.cache_writes_hour * max(Decimal(0), self._hour - dearest)
+        output = max(self.output, *(rate for name, rate in kinds if _out(name)), Decimal(0))
+        return usage.input_tokens * dearest + more + usage.output_tokens * output
+
+    def _beyond(self, usage: Usage) -> Iterator[Decimal]:
+        """Yield what tokens of each kind cost beyond what they are counted as, a million times."""
+        rates, units = dict(self.more), dict(usage.units)
+        sound = rates.get("audio_input")
+        if sound is not None:
+            again = rates.get("audio_cached", max(sound, self._cached))
+            yield (usage.audio_input - usage.audio_cached) * (sound - self.input)
+            yield usage.audio_cached * (again - self._cached)
+        for name, rate in rates.items():
+            if not name.startswith("audio_") or name == "audio_output":
+                some = units.get(name) or vars(usage).get(name) or 0
+                yield some * (rate - (self.output if _out(name) else self.input))
+
+    @property
+    def _cached(self) -> Decimal:
+        return self.input if self.cached_input is None else self.cached_input
 
     @property
     def _writes(self) -> Decimal:
         return self.input * 5 / 4 if self.cache_write is None else self.cache_write
+
+    @property
+    def _hour(self) -> Decimal:
+        return self.input * 2 if self.cache_write_hour is None else self.cache_write_hour
 
 
 @dataclass(frozen=True)
@@ -82,26 +155,57 @@ class TokenPrice:
     """The first applies from 0 tokens on, the others above ever more."""
     request: Decimal = Decimal(0)
     """USD for each call, whatever its length."""
+    units: tuple[tuple[str, Decimal], ...] = ()
+    """USD for one of what is no token, by name: `web_searches`."""
+    needs: tuple[str, ...] = ()
+    """Of these names those that any call takes some of, and nobody bounds how many."""
+    writes_unasked: bool = False
+    """Whether input may go into the provider's cache, at its price, though nobody asks for it."""
 
     def __str__(self) -> str:
         """Say every figure; equal prices read alike."""
         extra = f", and {_usd(self.request)} a call" if self.request else ""
         return f"{'; '.join(map(str, self.rates))} per million tokens{extra}"
 
-    def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
+    def cost_nano(self, usage: Usage, seconds: float, at: datetime | None = None) -> int:  # noqa: ARG002 - the protocol's
         """Return the price of a call in nano-dollars, from its tokens."""
         reached = [rates for rates in self.rates if usage.input_tokens > rates.above]
         rates = reached[-1] if reached else self.rates[0]
-        return self._nano(rates.per_million(usage))
+        return self._nano(rates.per_million(usage), usage)
 
-    def largest_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
+    def largest_nano(self, usage: Usage, seconds: float, at: datetime | None = None) -> int:  # noqa: ARG002 - the protocol's
         """Return the most that a call can cost that has no more tokens than these."""
+        if self.needs:
+            raise UnpricedModelError(
+                f"the model is paid by {', '.join(self.needs)} as well, and nothing bounds how "
+                "many a request takes; give it a price of your own under [prices]"
+            )
+        if self.writes_unasked:
+            rest = usage.input_tokens - usage.cache_writes_hour
+            usage = replace(usage, cache_writes=max(usage.cache_writes, rest))
         reached = [rates for rates in self.rates[1:] if usage.input_tokens > rates.above]
         tiers = (self.rates[0], *reached)
-        return self._nano(max(rates.largest_per_million(usage) for rates in tiers))
+        return self._nano(max(rates.largest_per_million(usage) for rates in tiers), usage)
 
-    def _nano(self, per_million: Decimal) -> int:
-        return nano_from_usd(per_million / _MILLION + self.request)
+    def unpriced(self, usage: Usage, at: datetime | None = None) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
+        """Return the names of what such a call took that nobody knows the price of.
+
+        >>> TokenPrice((Rates(Decimal(1), Decimal(2)),)).unpriced(Usage(9, 0, tier="priority"))
+        ('service_tier priority',)
+        """
+        known = {name for name, _ in (*self.rates[0].more, *self.units)}
+        taken = {name for name, some in usage.units if some and not name.endswith("_tokens")}
+        taken |= {name for name in ("audio_input", "audio_output") if getattr(usage, name)}
+        taken |= {"output_citation_tokens"} & dict(usage.units).keys()
+        missing = set(self.needs) - dict(usage.units).keys()
+        tier = usage.tier is not None and usage.tier not in _CHEAPER_TIERS
+        own = (f"service_tier {usage.tier}",) if tier else ()
+        return (*own, *sorted(taken - known | missing))
+
+    def _nano(self, per_million: Decimal, usage: Usage) -> int:
+        units = dict(usage.units)
+        beside = sum((units.get(name, 0) * usd for name, usd in self.units), self.request)
+        return nano_from_usd(per_million / _MILLION + beside)
 
 
 @dataclass(frozen=True)
@@ -119,13 +223,17 @@ class SecondPrice:
         """Say the figure; equal prices read alike."""
         return f"{_usd(self.second)} a second"
 
-    def cost_nano(self, usage: Usage, seconds: float) -> int:  # noqa: ARG002 - the protocol's
+    def cost_nano(self, usage: Usage, seconds: float, at: datetime | None = None) -> int:  # noqa: ARG002 - the protocol's
         """Return the price of a call in nano-dollars, from its duration."""
         return nano_from_usd(self.second * Decimal(repr(float(seconds))))
 
-    def largest_nano(self, usage: Usage, seconds: float) -> int:
+    def largest_nano(self, usage: Usage, seconds: float, at: datetime | None = None) -> int:
         """Return the most that a call can cost that takes no longer than this."""
-        return self.cost_nano(usage, seconds)
+        return self.cost_nano(usage, seconds, at)
+
+    def unpriced(self, usage: Usage, at: datetime | None = None) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
+        """Return nothing: time is all that it costs."""
+        return ()
 
 
 FREE = TokenPrice((Rates(Decimal(0), Decimal(0)),))
@@ -153,7 +261,7 @@ class PriceTable:
         return _published(model, provider, url)
 
 
-def list_price(model: str, provider: str | None = None) -> TokenPrice | None:
+def list_price(model: str, provider: str | None = None) -> Price | None:
     """Return the published price of a model by its name; None where none is known.
 
     Of calls that others recorded the address is not known. A name alone may be sold by several, or
@@ -214,67 +322,24 @@ def published_window(model: str, *, provider: str | None, url: str | None) -> in
     128000
     >>> published_window("my-own-8b", provider=None, url="http://127.0.0.1:8000/v1")
     """
-    found = _calculated(model, provider, url)
-    return None if found is None else found.model.context_window
+    from farthing.models.price_list import listed  # noqa: PLC0415 - its table takes long to load
+
+    found = listed(model, provider, url)
+    return None if found is None else found.info.context_window
 
 
-def _published(model: str, provider: str | None, url: str | None) -> TokenPrice | None:
-    found = _calculated(model, provider, url)
-    if found is None:
-        return None
-    prices = found.model_price
-    if prices.input_mtok is None or prices.output_mtok is None:
-        return None
-    requests = max(_tiers(prices.requests_kcount or Decimal(0)).values()) / 1_000
-    cached = {} if prices.cache_read_mtok is None else _tiers(prices.cache_read_mtok)
-    written = {} if prices.cache_write_mtok is None else _tiers(prices.cache_write_mtok)
-    rates = _rates(_tiers(prices.input_mtok), _tiers(prices.output_mtok), cached, written)
-    return TokenPrice(rates, requests)
-
-
-def _calculated(model: str, provider: str | None, url: str | None) -> Any:
-    """Return what `genai-prices` knows of a model; None where that is nothing."""
+def _published(model: str, provider: str | None, url: str | None) -> Price | None:
     # Its table takes half a second to load: who has a table of their own need not wait.
-    from genai_prices import Usage as PricedUsage  # noqa: PLC0415
-    from genai_prices import calc_price  # noqa: PLC0415
+    from farthing.models.price_list import is_whole, listed  # noqa: PLC0415
 
-    one = PricedUsage(input_tokens=1, output_tokens=1)
-    try:
-        if provider is not None:
-            return calc_price(one, model, provider_id=provider)
-        return calc_price(one, model, provider_api_url=url)
-    except LookupError:
-        return None
+    found = listed(model, provider, url)
+    return found if found is not None and is_whole(found) else None
+
+
+def _out(name: str) -> bool:
+    """Return whether tokens of a kind are output."""
+    return name.startswith(("output", "reasoning")) or name.endswith("_output")
 
 
 def _usd(amount: Decimal) -> str:
     return f"${amount.normalize():f}"
-
-
-def _rates(
-    inputs: dict[int, Decimal],
-    outputs: dict[int, Decimal],
-    cached: dict[int, Decimal],
-    written: dict[int, Decimal],
-) -> tuple[Rates, ...]:
-    return tuple(
-        Rates(
-            input=_at(inputs, start),
-            output=_at(outputs, start),
-            above=start,
-            cached_input=_at(cached, start) if cached else None,
-            cache_write=_at(written, start) if written else None,
-        )
-        for start in sorted(inputs | outputs | cached | written)
-    )
-
-
-def _at(tiers: dict[int, Decimal], start: int) -> Decimal:
-    return tiers[max(s for s in tiers if s <= start)]
-
-
-def _tiers(price: Any) -> dict[int, Decimal]:
-    """Return a price of `genai-prices`, flat or tiered, by the input tokens that it starts at."""
-    if isinstance(price, Decimal):
-        return {0: price}
-    return {0: price.base} | {tier.start: tier.price for tier in price.tiers}

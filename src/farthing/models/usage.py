@@ -5,10 +5,12 @@ counts once, the larger of both. What is said in a way that cannot be read is un
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+import msgspec
 
 from farthing.models.base import Usage
 from farthing.money import nano_from_usd
@@ -17,6 +19,15 @@ MOST_TOKENS = 10**12
 """The most that a provider's count is taken for: what it costs still fits 64 bits."""
 _MOST_USD = 10**6
 _INPUT, _OUTPUT = "input_tokens", "output_tokens"
+COUNTS = (
+    "cached_tokens",
+    "cache_writes",
+    "cache_writes_hour",
+    "audio_input",
+    "audio_cached",
+    "audio_output",
+)
+"""Counts of a usage within its tokens in and out."""
 _TICKS = Decimal(10**10)
 """xAI's ticks of a dollar."""
 _STANDARD = frozenset({"", "auto", "default", "standard", "on_demand", "on-demand"})
@@ -130,32 +141,66 @@ def largest(first: Usage | None, last: Usage | None) -> Usage | None:
     >>> largest(Usage(1_500, 1), Usage(0, 20, unknown=("input_tokens",)))
     Usage(input_tokens=1500, output_tokens=20, estimated=False, cached_tokens=0)
     """
-    if first is None or last is None:
-        return first or last
-    both = dict(first.units)
-    for name, some in last.units:
-        both[name] = max(some, both.get(name, 0))
+    return first or last if first is None or last is None else _both(first, last, max)
+
+
+def added(first: Usage | None, last: Usage) -> Usage:
+    """Return what two calls took together; None stands for no call.
+
+    >>> added(Usage(10, 1), Usage(5, 2, cached_tokens=4))
+    Usage(input_tokens=15, output_tokens=3, estimated=False, cached_tokens=4)
+    """
+    return last if first is None else _both(first, last, lambda one, other: one + other)
+
+
+def _both(first: Usage, last: Usage, of: Callable[[int, int], int]) -> Usage:
+    names = (_INPUT, _OUTPUT, *COUNTS)
+    units, more = dict(first.units), dict(last.units)
+    gone = {*first.unknown}.intersection if of is max else {*first.unknown}.union
+    counts: dict[str, Any] = {name: of(getattr(first, name), getattr(last, name)) for name in names}
     return Usage(
-        max(first.input_tokens, last.input_tokens),
-        max(first.output_tokens, last.output_tokens),
-        first.estimated or last.estimated,
-        **{name: max(getattr(first, name), getattr(last, name)) for name in _WITHIN},
-        reasoning_tokens=_more(first.reasoning_tokens, last.reasoning_tokens),
+        **counts,
+        estimated=first.estimated or last.estimated,
+        reasoning_tokens=_known(first.reasoning_tokens, last.reasoning_tokens, of),
         tier=last.tier or first.tier,
-        units=tuple(both.items()),
-        billed_nano=_more(first.billed_nano, last.billed_nano),
-        unknown=tuple(name for name in first.unknown if name in last.unknown),
+        units=tuple((name, of(units.get(name, 0), more.get(name, 0))) for name in units | more),
+        billed_nano=_known(first.billed_nano, last.billed_nano, of),
+        unknown=tuple(sorted(gone(last.unknown))),
     )
 
 
-_WITHIN = (
-    "cached_tokens",
-    "cache_writes",
-    "cache_writes_hour",
-    "audio_input",
-    "audio_cached",
-    "audio_output",
-)
+class _Choice(msgspec.Struct, frozen=True):
+    usage: Any = None
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """Where in a reply usage may stand, and what it was served at."""
+
+    usage: Any = None
+    choices: list[_Choice] | None = None
+    service_tier: Any = None
+    x_groq: Any = None
+    response_cost: Any = None
+    gemini: Any = msgspec.field(default=None, name="usageMetadata")
+
+
+_SAID = msgspec.json.Decoder(_Said)
+
+
+def usage_in(reply: bytes) -> Usage | None:
+    """Return what a reply, or a chunk of one, says that the call took; None where it does not.
+
+    >>> usage_in(b'{"usage": {"prompt_tokens": 9, "completion_tokens": 1}, "choices": null}')
+    Usage(input_tokens=9, output_tokens=1, estimated=False, cached_tokens=0)
+    """
+    if b"usage" not in reply:
+        return None
+    try:
+        said = _SAID.decode(reply)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini}
+    return read_usage(said.usage, around | {"choices": msgspec.to_builtins(said.choices)})
 
 
 def count(value: Any) -> int | None:
@@ -272,9 +317,8 @@ def _parts_of(usage: Any) -> Iterator[Any]:
 def _usages_in(around: Mapping[str, Any]) -> Iterator[Any]:
     """Yield usage in other places of a reply: Kimi's, Groq's, Gemini's, Bedrock's."""
     choices = around.get("choices")
-    for choice in choices if isinstance(choices, Sequence) else ():
-        if isinstance(choice, Mapping):
-            yield choice.get("usage")
+    for choice in choices if isinstance(choices, list) else ():
+        yield choice.get("usage") if isinstance(choice, Mapping) else None
     own = around.get("x_groq")
     yield own.get("usage") if isinstance(own, Mapping) else None
     yield around.get("usageMetadata", around.get("usage_metadata"))
@@ -309,8 +353,8 @@ def _number(value: Any) -> Decimal | None:
     return found if found.is_finite() and found >= 0 else None
 
 
-def _more(one: int | None, other: int | None) -> int | None:
-    return max((n for n in (one, other) if n is not None), default=None)
+def _known(one: int | None, other: int | None, of: Callable[[int, int], int]) -> int | None:
+    return other if one is None else one if other is None else of(one, other)
 
 
 def _tier(usage: Mapping[str, Any], around: Mapping[str, Any]) -> str | None:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from farthing.errors import AuthenticationError, ModelError
-from farthing.models.base import Completion, Model, Prompt
+from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.models.usage import added
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
-from farthing.traces.base import REASONING_TOKENS, Call, CallError
+from farthing.traces.base import Call, CallError
+from farthing.traces.kept_usage import kept
 
 
 class Client(Protocol):
@@ -102,10 +104,8 @@ class CountingClient:
     client: Client
     cost_nano: int | None = 0
     """None once something was paid whose price is not known."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    """Of the output; None where no provider said."""
+    usage: Usage | None = None
+    """Of all its calls; None: it has made none."""
     tool_calls: int = 0
     latency_s: float | None = None
 
@@ -117,10 +117,7 @@ class CountingClient:
             self._pay(error.cost_nano)
             raise
         self._pay(completion.cost_nano)
-        self.input_tokens = (self.input_tokens or 0) + completion.usage.input_tokens
-        self.output_tokens = (self.output_tokens or 0) + completion.usage.output_tokens
-        if (thought := completion.usage.reasoning_tokens) is not None:
-            self.reasoning_tokens = (self.reasoning_tokens or 0) + thought
+        self.usage = added(self.usage, completion.usage)
         self.latency_s = (self.latency_s or 0.0) + completion.latency_s
         return completion
 
@@ -139,11 +136,6 @@ class CountingClient:
     def _pay(self, cost_nano: int | None) -> None:
         known = self.cost_nano is not None and cost_nano is not None
         self.cost_nano = (self.cost_nano or 0) + (cost_nano or 0) if known else None
-
-
-def thoughts(tokens: int | None) -> dict[str, float]:
-    """Return what a trace keeps of a call's thoughts: their tokens, where they are known."""
-    return {} if tokens is None else {REASONING_TOKENS: float(tokens)}
 
 
 async def recorded(
@@ -181,12 +173,12 @@ async def recorded(
         text=said.text or None,
         verdict=said.verdict,
         uncertainty=said.uncertainty,
-        input_tokens=counting.input_tokens,
-        output_tokens=counting.output_tokens,
+        input_tokens=None if counting.usage is None else counting.usage.input_tokens,
+        output_tokens=None if counting.usage is None else counting.usage.output_tokens,
         tool_calls=counting.tool_calls if said.counts_tools or counting.tool_calls else None,
         latency_s=counting.latency_s,
         cost_usd=None if counting.cost_nano is None else usd_from_nano(counting.cost_nano),
         error=failure,
         ended=said.ended,
-        extra=said.numbers | thoughts(counting.reasoning_tokens),
+        extra=said.numbers | kept(counting.usage),
     )

@@ -8,7 +8,8 @@ from msgspec import Meta
 
 from farthing.gateway.apis.base import DONE, MOST_TOKENS, Api, ReadPiece, ReadReply
 from farthing.models.base import Usage
-from farthing.models.chat_completions import UNREADABLE, WireUsage
+from farthing.models.chat_completions import UNREADABLE
+from farthing.models.usage import read_usage, usage_in
 
 MOST_CHOICES = 128
 Limit = Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None
@@ -53,21 +54,6 @@ class Chunk(msgspec.Struct, frozen=True):
     model: str | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
 
-    @property
-    def counted(self) -> Usage | None:
-        """The tokens; None where it does not say, or not in a way that can be read."""
-        return read_usage(self.usage)
-
-
-def read_usage(usage: msgspec.Raw) -> Usage | None:
-    """Return the tokens that a reply states; None where it does not, or not to be read."""
-    if bytes(usage) == b"null":
-        return None
-    try:
-        return msgspec.json.decode(usage, type=WireUsage).counted()
-    except UNREADABLE:
-        return None
-
 
 _CHUNK = msgspec.json.Decoder(Chunk)
 
@@ -81,7 +67,7 @@ class ChatReader:
             return ReadPiece(counted=True, last=True, wanted=False)
         chunk = _CHUNK.decode(data)
         error = bytes(chunk.error)
-        usage = chunk.counted
+        usage = usage_in(data)
         final = usage is not None and not chunk.choices
         return ReadPiece(
             chunk.choices,
@@ -111,7 +97,7 @@ class ChatCompletions(Api):
         found = _CHUNK.decode(body)
         if not found.choices:
             raise msgspec.ValidationError("it has no choices")
-        return ReadReply(found.counted, found.model)
+        return ReadReply(usage_in(body), found.model)
 
     def reader(self) -> ChatReader:
         """Return a reader of one stream."""
@@ -160,7 +146,7 @@ class ChatReply(msgspec.Struct, frozen=True):
     """A chat's reply, or a chunk of one, as other APIs are written of it."""
 
     choices: list[ChatReplyChoice] = []
-    usage: msgspec.Raw = msgspec.Raw(b"null")
+    usage: Any = None
     model: str | None = None
 
     @property

@@ -9,8 +9,7 @@ from msgspec import Meta
 from farthing.errors import BadRequestError
 from farthing.gateway.apis.base import Api, ReadReply
 from farthing.gateway.apis.chat import ChatReader, Model
-from farthing.models.base import Usage
-from farthing.models.chat_completions import UNREADABLE
+from farthing.models.usage import read_usage
 
 
 class EmbeddingsBody(msgspec.Struct):
@@ -21,13 +20,9 @@ class EmbeddingsBody(msgspec.Struct):
     dimensions: Annotated[int, Meta(ge=1)] | None = None
 
 
-class _Usage(msgspec.Struct, frozen=True):
-    prompt_tokens: Annotated[int, Meta(ge=0)]
-
-
 class _Reply(msgspec.Struct, frozen=True):
     data: Annotated[list[msgspec.Raw], Meta(min_length=1)]
-    usage: msgspec.Raw = msgspec.Raw(b"null")
+    usage: dict[str, Any] | None = None
     model: str | None = None
 
 
@@ -58,11 +53,7 @@ class Embeddings(Api):
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _REPLY.decode(body)
-        try:
-            read = msgspec.json.decode(found.usage, type=_Usage | None)
-        except UNREADABLE:
-            read = None
-        return ReadReply(None if read is None else Usage(read.prompt_tokens, 0), found.model)
+        return ReadReply(read_usage({"completion_tokens": 0, **(found.usage or {})}), found.model)
 
     def reader(self) -> ChatReader:
         """Refuse: embeddings do not come in pieces."""

@@ -20,8 +20,8 @@ from farthing.gateway.apis.chat import CHAT_REPLY, Model
 from farthing.gateway.errors import ApiError
 from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
-from farthing.models.chat_completions import MOST_TOKENS as MOST_COUNTED
 from farthing.models.chat_completions import UNREADABLE
+from farthing.models.usage import largest, read_usage, usage_in
 
 _TEXTS = ("text",)
 _SAME = ("model", "max_tokens", "temperature", "top_p", "stream")
@@ -64,15 +64,6 @@ class MessagesBody(msgspec.Struct):
     tools: list[dict[str, Any]] | None = None
 
 
-class _Usage(msgspec.Struct, frozen=True):
-    """Fresh input, what went into the cache and what came out of it are counted apart."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-
-
 class _Part(msgspec.Struct, frozen=True):
     type: str = ""
     text: Any = ""
@@ -80,12 +71,11 @@ class _Part(msgspec.Struct, frozen=True):
 
 class _Message(msgspec.Struct, frozen=True):
     content: list[_Part]
-    usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
 
 
 class _Begun(msgspec.Struct, frozen=True):
-    usage: _Usage | None = None
+    usage: Any = None
     model: str | None = None
 
 
@@ -94,7 +84,7 @@ class _Event(msgspec.Struct, frozen=True):
     message: _Begun | None = None
     delta: Any = None
     content_block: Any = None
-    usage: _Usage | None = None
+    usage: Any = None
 
 
 _MESSAGE = msgspec.json.Decoder(_Message)
@@ -135,11 +125,7 @@ class Messages(Api):
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _MESSAGE.decode(body)
-        try:
-            usage = msgspec.json.decode(found.usage, type=_Usage | None)
-        except UNREADABLE:
-            usage = None
-        return ReadReply(None if usage is None else _counted(usage), found.model)
+        return ReadReply(usage_in(body), found.model)
 
     def reader(self) -> "MessagesReader":
         """Return a reader of one stream."""
@@ -192,7 +178,7 @@ class MessagesReader:
     """Reads the events of one message: its input is counted at its beginning, all at its end."""
 
     def __init__(self) -> None:
-        self._input = _Usage()
+        self._usage: Usage | None = None
 
     def read(self, data: bytes) -> ReadPiece:
         """Return what an event says."""
@@ -200,21 +186,15 @@ class MessagesReader:
         if found.type == "error":
             return ReadPiece(error=data)
         if found.type == "message_start" and found.message is not None:
-            self._input = found.message.usage or self._input
+            self._usage = read_usage(found.message.usage)
             return ReadPiece(model=found.message.model)
         if found.type == "message_stop":
             return ReadPiece(counted=True, last=True)
         said = [one for one in (found.delta, found.content_block) if one is not None]
         if found.type != "message_delta" or found.usage is None:
             return ReadPiece(said if found.type.startswith("content_block") else ())
-        whole = {
-            name: getattr(found.usage, name)
-            if getattr(found.usage, name) is not None
-            else getattr(self._input, name)
-            for name in _Usage.__struct_fields__
-        }
-        usage = _counted(_Usage(**whole))
-        return ReadPiece(usage=usage, counts=msgspec.json.encode(found.usage))
+        self._usage = largest(self._usage, read_usage(found.usage))
+        return ReadPiece(usage=self._usage, counts=msgspec.json.encode(found.usage))
 
 
 class MessageEvents:
@@ -286,22 +266,13 @@ def _begun(model: str, content: list[dict[str, Any]], finish: str | None) -> dic
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
+    written = usage.cache_writes + usage.cache_writes_hour
     return {
-        "input_tokens": usage.input_tokens - usage.cached_tokens,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": usage.input_tokens - usage.cached_tokens - written,
+        "cache_creation_input_tokens": written,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,
     }
-
-
-def _counted(usage: _Usage) -> Usage | None:
-    """Return the tokens; None where it does not say both, or a count is below 0."""
-    fresh, written = usage.input_tokens, usage.output_tokens
-    cached, made = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
-    if fresh is None or written is None or min(fresh, written, cached, made) < 0:
-        return None
-    fresh, written, cached, made = (min(n, MOST_COUNTED) for n in (fresh, written, cached, made))
-    return Usage(fresh + cached + made, written, cached_tokens=cached, cache_writes=made)
 
 
 def _role(message: Mapping[str, Any]) -> str:

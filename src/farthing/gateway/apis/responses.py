@@ -20,8 +20,8 @@ from farthing.gateway.apis.response_events import ResponseEvents, WrittenRespons
 from farthing.gateway.errors import ApiError
 from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
-from farthing.models.chat_completions import MOST_TOKENS as MOST_COUNTED
 from farthing.models.chat_completions import UNREADABLE
+from farthing.models.usage import usage_in
 
 _TEXTS = ("input_text", "output_text", "text")
 _STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
@@ -73,33 +73,6 @@ class ResponsesBody(msgspec.Struct):
     stream_options: dict[str, Any] | None = None
     reasoning: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
-
-
-class _InputDetails(msgspec.Struct, frozen=True):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct, frozen=True):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, frozen=True):
-    input_tokens: Annotated[int, Meta(ge=0)]
-    output_tokens: Annotated[int, Meta(ge=0)]
-    input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
-
-    def counted(self) -> Usage:
-        read, written = (min(n, MOST_COUNTED) for n in (self.input_tokens, self.output_tokens))
-        ins, outs = self.input_tokens_details, self.output_tokens_details
-        cached = 0 if ins is None else ins.cached_tokens or 0
-        thoughts = None if outs is None else outs.reasoning_tokens
-        return Usage(
-            read,
-            written,
-            cached_tokens=min(max(0, cached), read),
-            reasoning_tokens=None if thoughts is None else min(max(0, thoughts), written),
-        )
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -168,7 +141,7 @@ class Responses(Api):
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _RESPONSE.decode(body)
-        return ReadReply(_counted(found.usage), found.model)
+        return ReadReply(usage_in(body), found.model)
 
     def reader(self) -> "ResponsesReader":
         """Return a reader of one stream."""
@@ -227,22 +200,13 @@ class ResponsesReader:
             whole = _RESPONSE.decode(found.response)
         except UNREADABLE:
             return ReadPiece(counted=True, last=True)
-        usage = _counted(whole.usage)
         return ReadPiece(
-            usage=usage,
+            usage=usage_in(found.response),
             counts=bytes(whole.usage),
             model=whole.model,
             counted=True,
             last=True,
         )
-
-
-def _counted(usage: bytes | msgspec.Raw) -> Usage | None:
-    try:
-        found = msgspec.json.decode(usage, type=_Usage | None)
-    except UNREADABLE:
-        return None
-    return None if found is None else found.counted()
 
 
 def _role(item: Mapping[str, Any]) -> str:

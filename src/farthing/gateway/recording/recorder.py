@@ -26,8 +26,8 @@ from farthing.gateway.task_match import text_of
 from farthing.gateway.upstream_base import Reply
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
-from farthing.runtime.base import thoughts
 from farthing.traces.base import Call, CallError, Trace
+from farthing.traces.kept_usage import kept
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Recorder:
             error=CallError(STOPPED, receipt.says) if receipt.stopped else None,
             extra=({} if name == asked else {FALLBACK: 1.0})
             | ({} if request.api.is_chat else {EMBEDDING: 1.0})
-            | thoughts(None if reply is None else reply.usage.reasoning_tokens),
+            | kept(None if reply is None else reply.usage),
         )
         trace = Trace(
             id=receipt.trace,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from farthing.models.chat_completions import with_thoughts
+from farthing.models.usage import read_usage
 from farthing.traces.importers.row import FileRow, unpacked
 
 Messages = tuple[tuple[str, str], ...]
@@ -81,14 +81,12 @@ def token_counts(usage: FileRow) -> tuple[int | None, int | None, int | None]:
     The names are those of any of OpenAI's interfaces. Thoughts that a provider counts beside the
     completion are written, too.
     """
-    read = usage.count("prompt_tokens", "input_tokens")
-    written = usage.count("completion_tokens", "output_tokens")
-    details = [usage.part(f"{name}_tokens_details") for name in ("completion", "output")]
-    counts = (part.count("reasoning_tokens") for part in details)
-    thoughts = next((count for count in counts if count is not None), None)
-    if read is not None and written is not None:
-        written = with_thoughts(read, written, thoughts, usage.count("total_tokens"))
-    return read, written, thoughts
+    used = read_usage(usage.values)
+    if used is None:
+        return None, None, None
+    read = None if "input_tokens" in used.unknown else used.input_tokens
+    written = None if "output_tokens" in used.unknown else used.output_tokens
+    return read, written, used.reasoning_tokens
 
 
 def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
