@@ -14,6 +14,7 @@ from farthing.gateway.chat_request import (
     read_request,
 )
 from farthing.gateway.options import RequestOptions
+from farthing.gateway.priced_places import places_in
 from farthing.gateway.request_schema import RequestError
 
 HELLO = [{"role": "user", "content": "Hello"}]
