@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from farthing.errors import UnpricedModelError
 from farthing.models.base import Message, Prompt, Usage
 from farthing.models.config import models_from
+from farthing.models.price_list import ListPrice
 from farthing.models.prices import (
     FREE,
     PriceTable,
@@ -74,8 +75,10 @@ def test_a_price_without_cached_input_reads_as_it_did() -> None:
 
 def test_a_tier_starts_above_its_number_of_tokens() -> None:
     price = PriceTable().find("gemini-2.5-pro", provider="google")
-    assert isinstance(price, TokenPrice)
-    assert [rates.above for rates in price.rates] == [0, 200_000]
+    assert isinstance(price, ListPrice)
+    now = price.at()
+    assert now is not None
+    assert [rates.above for rates in now.rates] == [0, 200_000]
     below, above = (price.cost_nano(Usage(n, 0), 0) for n in (200_000, 200_001))
     assert below == 250_000_000
     assert above == 500_002_500

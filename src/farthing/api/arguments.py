@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from farthing import plugins
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Method
-from farthing.models.prices import Rates, TokenPrice
+from farthing.models.prices import TokenPrice, token_price
 from farthing.money import NANO_PER_USD, nano_from_usd
 from farthing.traces.eligibility import MISSING, Missing
 from farthing.traces.importers.base import Options
@@ -132,17 +132,21 @@ def supplied_by(
 
 
 def _token_price(model: str, usd: Iterable[float]) -> TokenPrice:
-    """Read what a model costs: US dollars per million tokens that it reads and that it writes."""
+    """Read US dollars per million tokens that a model reads and writes, and of its cache."""
     try:
-        reads, writes = (Decimal(repr(float(each))) for each in usd)
+        each = [Decimal(repr(float(one))) for one in usd]
     except (TypeError, ValueError):
-        reads = writes = Decimal(-1)
-    if not all(each.is_finite() and 0 <= each < _MOST_USD for each in (reads, writes)):
+        each = []
+    sound = all(one.is_finite() and 0 <= one < _MOST_USD for one in each)
+    if not (2 <= len(each) <= 5 and sound):
         raise InputError(
             f"the price of {model} is {shown(usd)}; give US dollars per million tokens that it "
             "reads and writes, such as (2.5, 10)"
         )
-    return TokenPrice((Rates(reads, writes),))
+    try:
+        return token_price(each)
+    except ValueError as problem:
+        raise InputError(f"the price of {model}: {problem}") from None
 
 
 def seconds_of(value: object, what: str) -> float:

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from farthing.traces.store import Store
 
 
+Prices = Annotated[
+    list[str],
+    typer.Option(
+        "--price",
+        metavar="MODEL=IN,OUT[,CACHED[,WRITE[,HOUR]]]",
+        help="USD per million tokens, where costs lack; of a cache what it gives and takes.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class ImportOptions:
     """What another tool's file does not say itself."""
@@ -40,12 +50,7 @@ class ImportOptions:
             "--gold", metavar="FILE", help="CSV or JSONL of question id or text, and its answers."
         ),
     ] = None
-    price: Annotated[
-        list[str],
-        typer.Option(
-            "--price", metavar="MODEL=IN,OUT", help="USD per million tokens, where costs lack."
-        ),
-    ] = field(default_factory=list)
+    price: Prices = field(default_factory=list)
     column: Annotated[
         list[str],
         typer.Option(
@@ -103,22 +108,27 @@ def read_pair(text: str, option: str) -> tuple[str, str]:
 def read_price(text: str) -> "tuple[str, Price]":
     """Read MODEL=IN,OUT: USD per million tokens that a model reads and writes.
 
+    Up to three more are those from its cache, and into it for minutes and for an hour.
+
     >>> model, price = read_price("gpt-4o=2.5,10")
     >>> model, str(price)
     ('gpt-4o', '$2.5 in and $10 out per million tokens')
     """
-    from farthing.models.prices import Rates, TokenPrice
+    from farthing.models.prices import token_price
 
     model, sign, amounts = text.rpartition("=")
     try:
         usd = [Decimal(amount.strip()) for amount in amounts.split(",")]
     except InvalidOperation:
         usd = []
-    sound = len(usd) == 2 and all(amount.is_finite() and 0 <= amount < 10**9 for amount in usd)
+    sound = 2 <= len(usd) <= 5 and all(amount.is_finite() and 0 <= amount < 10**9 for amount in usd)
     if not (sign and model.strip() and sound):
         problem = f"{text!r} is no MODEL=IN,OUT in USD per million tokens; try gpt-4o=2.5,10"
         raise typer.BadParameter(problem, param_hint="--price")
-    return model.strip(), TokenPrice((Rates(usd[0], usd[1]),))
+    try:
+        return model.strip(), token_price(usd)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{text!r}: {problem}", param_hint="--price") from None
 
 
 def format_of(files: Sequence[Path], form: str | None, options: "Options") -> str | None:

@@ -15,6 +15,7 @@ from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.files import check_file, noted
 from farthing.cli.options import Json
 from farthing.errors import InputError, UnknownNameError
+from farthing.money import dollars
 from farthing.reports.table import counted
 
 if TYPE_CHECKING:
@@ -128,6 +129,45 @@ def info(
         show_json(record(str(file), arrays, notes))
     else:
         show(describe(str(file), arrays))
+
+
+@app.command()
+def reprice(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The SQLite store.")],
+    price: imports.Prices = [],  # noqa: B006 - never changed
+    as_json: Json = False,
+) -> None:
+    """Say what a store's calls would cost at the prices of today; it stays as it is.
+
+    Example: farthing traces reprice traces.db --price my-model=0.2,0.6,0.02
+    """
+    from farthing.reports.table import Table
+    from farthing.traces.importers.read import published
+    from farthing.traces.repricing import reprice
+    from farthing.traces.store import Store
+
+    own = dict(map(imports.read_price, price))
+    with Store.read(store) as opened:
+        found = reprice(opened.traces(), own, lambda name: published(name, None))
+    if as_json:
+        return show_json({name: one.to_json() for name, one in found.items()})
+    for name, one in found.items():
+        if one.priced < one.calls:
+            remark(
+                f"note: {name}: {counted(one.calls - one.priced, 'call')} without a cost before "
+                "or now; --price MODEL=IN,OUT prices those with tokens"
+            )
+    headings = ("Model", "Calls", "Recorded", "Today", "Change")
+    lines = [
+        (name, f"{one.priced:,}", dollars(one.recorded_nano), dollars(one.listed_nano), change)
+        for name, one in found.items()
+        for change in [_change(one.recorded_nano, one.listed_nano)]
+    ]
+    return show(Table.of(headings, lines))
+
+
+def _change(before: int, now: int) -> str:
+    return "none" if before == now else f"{now / before - 1:+.1%}" if before else "new"
 
 
 def _changes(store: Path) -> list[str]:

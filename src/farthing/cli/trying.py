@@ -379,8 +379,9 @@ def _given(prices: "Mapping[str, Price]") -> dict[str, dict[str, float]]:
 
     return {
         name: {
-            "input_per_million": float(price.rates[0].input),
-            "output_per_million": float(price.rates[0].output),
+            f"{what}_per_million": float(usd)
+            for what in ("input", "output", "cached_input", "cache_write", "cache_write_hour")
+            if (usd := getattr(price.rates[0], what)) is not None
         }
         for name, price in prices.items()
         if isinstance(price, TokenPrice)

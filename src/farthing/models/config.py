@@ -189,13 +189,19 @@ class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input_per_million: Dollars | None = None
     output_per_million: Dollars | None = None
     cached_input_per_million: Dollars | None = None
+    cache_write_per_million: Dollars | None = None
+    cache_write_hour_per_million: Dollars | None = None
+    audio_input_per_million: Dollars | None = None
+    audio_output_per_million: Dollars | None = None
     per_request: Dollars = 0.0
     per_second: Dollars | None = None
 
     def __post_init__(self) -> None:
         tokens = (self.input_per_million, self.output_per_million)
         by_token = None not in tokens and self.per_second is None
-        none = {*tokens, self.cached_input_per_million} == {None} and not self.per_request
+        cache = (self.cached_input_per_million, self.cache_write_per_million)
+        hour = self.cache_write_hour_per_million
+        none = {*tokens, *cache, hour, *self._sound} == {None} and not self.per_request
         by_time = none and self.per_second is not None
         if not by_token and not by_time:
             raise ValueError(
@@ -206,13 +212,21 @@ class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def price(self) -> Price:
         if self.per_second is not None:
             return SecondPrice(_exact(self.per_second))
-        cached = self.cached_input_per_million
+        sound = zip(("audio_input", "audio_output"), self._sound, strict=True)
         rates = Rates(
             input=_exact(self.input_per_million or 0),
             output=_exact(self.output_per_million or 0),
-            cached_input=None if cached is None else _exact(cached),
+            cached_input=_maybe(self.cached_input_per_million),
+            cache_write=_maybe(self.cache_write_per_million),
+            cache_write_hour=_maybe(self.cache_write_hour_per_million),
+            more=tuple((name, _exact(usd)) for name, usd in sound if usd is not None),
         )
-        return TokenPrice((rates,), _exact(self.per_request))
+        unasked = rates.cache_write is not None
+        return TokenPrice((rates,), _exact(self.per_request), writes_unasked=unasked)
+
+    @property
+    def _sound(self) -> tuple[float | None, float | None]:
+        return self.audio_input_per_million, self.audio_output_per_million
 
 
 class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -266,6 +280,10 @@ def _tables(tables: Mapping[str, Any], name: str, file: str) -> list[tuple[str, 
         if not isinstance(table, Mapping):
             raise ConfigError(file, f"{name}.{key}", "must be a table")
     return list(found.items())
+
+
+def _maybe(usd: float | None) -> Decimal | None:
+    return None if usd is None else _exact(usd)
 
 
 def _exact(usd: float) -> Decimal:

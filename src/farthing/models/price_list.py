@@ -5,7 +5,7 @@ tier than the standard one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -46,7 +46,7 @@ _STEP = timedelta(minutes=30)
 class ListPrice:
     """The published price of one model: whole, or not there."""
 
-    info: ModelInfo
+    info: ModelInfo = field(repr=False)
     own: bool
     """Whether who sells it is whose list it is, so that the list's tiers are theirs."""
 

@@ -3,7 +3,7 @@
 Prices are decimals in USD, costs are integer nano-dollars, rounded up (see `money.py`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -18,6 +18,8 @@ TOKENS_PER_MESSAGE = 8
 TOKENS_PER_PROMPT = 64
 """Most tokens that a chat template adds by itself, such as a default system message."""
 _MILLION = 1_000_000
+_LEAST = Decimal("0.001")
+"""USD for a million tokens that no list is below, and which at none is the price of one."""
 
 
 _CHEAPER_TIERS = frozenset({"flex", "batch"})
@@ -234,6 +236,24 @@ class SecondPrice:
     def unpriced(self, usage: Usage, at: datetime | None = None) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
         """Return nothing: time is all that it costs."""
         return ()
+
+
+def token_price(usd: Sequence[Decimal]) -> TokenPrice:
+    """Return a price of USD per million tokens read, written, cached, and put into the cache.
+
+    The last may be two, for minutes and for an hour; what is left out is as `Rates` has it.
+
+    Raises:
+        ValueError: it is so little that it must be meant for one token.
+
+    >>> print(token_price([Decimal(3), Decimal(15), Decimal("0.3")]))
+    $3 in, $0.3 cached and $15 out per million tokens
+    """
+    if 0 < max(usd) < _LEAST:
+        raise ValueError(f"{max(usd):f} looks like a price of one token; give that of a million")
+    read, written, cached, kept, hour = [*usd, None, None, None][:5]
+    rates = Rates(read or Decimal(0), written or Decimal(0), 0, cached, kept, hour)
+    return TokenPrice((rates,), writes_unasked=kept is not None)
 
 
 FREE = TokenPrice((Rates(Decimal(0), Decimal(0)),))

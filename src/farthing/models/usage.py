@@ -169,15 +169,11 @@ def _both(first: Usage, last: Usage, of: Callable[[int, int], int]) -> Usage:
     )
 
 
-class _Choice(msgspec.Struct, frozen=True):
-    usage: Any = None
-
-
 class _Said(msgspec.Struct, frozen=True):
     """Where in a reply usage may stand, and what it was served at."""
 
     usage: Any = None
-    choices: list[_Choice] | None = None
+    choices: msgspec.Raw = msgspec.Raw(b"null")
     service_tier: Any = None
     x_groq: Any = None
     response_cost: Any = None
@@ -197,20 +193,23 @@ def usage_in(reply: bytes) -> Usage | None:
         return None
     try:
         said = _SAID.decode(reply)
+        around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini, "choices": None}
+        if said.usage is None and b"usage" in (choices := bytes(said.choices)):
+            around["choices"] = msgspec.json.decode(choices)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini}
-    return read_usage(said.usage, around | {"choices": msgspec.to_builtins(said.choices)})
+    return read_usage(said.usage, around)
 
 
 def count(value: Any) -> int | None:
-    """Return a count that is written as any number; None where it is none, or below 0.
+    """Return a count that is written as any whole number; None where it is none, or below 0.
 
-    >>> count(12), count(12.0), count("12"), count(-1), count(True), count("many")
+    >>> count(12), count(12.0), count("12"), count(-1), count(5.5), count("many")
     (12, 12, 12, None, None, None)
     """
     found = _number(value)
-    return None if found is None else min(-int(-found // 1), MOST_TOKENS)
+    some = None if found is None else min(found, Decimal(MOST_TOKENS))
+    return None if some is None or some % 1 else int(some)
 
 
 def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:

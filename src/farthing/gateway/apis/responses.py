@@ -201,7 +201,7 @@ class ResponsesReader:
         except UNREADABLE:
             return ReadPiece(counted=True, last=True)
         return ReadPiece(
-            usage=usage_in(found.response),
+            usage=usage_in(bytes(found.response)),
             counts=bytes(whole.usage),
             model=whole.model,
             counted=True,

@@ -164,7 +164,7 @@ def read_foreign(
     if not questions:
         why = "; ".join(f"{n} rows: {why}" for why, n in gathered.left_out.items())
         raise InputError(f"{', '.join(map(str, paths))}: holds no calls{why and f' ({why})'}")
-    priced = TokenCosts(supplied.prices, _published)
+    priced = TokenCosts(supplied.prices, published)
     traces = []
     for name, question in questions.items():
         trace = trace_of(name, question, supplied.task)
@@ -224,7 +224,7 @@ def _options(supplied: Supplied, i: int) -> Options:
     return replace(supplied.options, requests=supplied.requests[i if several else 0])
 
 
-def _published(model: str, provider: str | None) -> Price | None:
+def published(model: str, provider: str | None) -> Price | None:
     """Return a list price; without the library that has them, none is known."""
     try:
         return list_price(model.removeprefix(f"{provider}/"), provider)
