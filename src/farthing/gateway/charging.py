@@ -113,6 +113,8 @@ class RequestCharges:
     """Where settlements wait; None: they do not."""
     noting: frozenset[str] = frozenset()
     """Models whose calls note when they are written (`Sending`)."""
+    claimable: Mapping[str, Amount] = field(default_factory=dict)
+    """By model, the most that counts of what a reply claims, where that is known."""
     tries: list["ChargeAttempt"] = field(default_factory=list)
     """Every try of the request, in the order in which they began."""
 
@@ -130,6 +132,7 @@ class RequestCharges:
         """Return the try of a model that a hold is for."""
         sending = watched() if model in self.noting else None
         made = ChargeAttempt(self.ledger, hold, model, self.waiting, sending)
+        made.claimable = self.claimable.get(model, NOTHING)
         self.tries.append(made)
         return made
 

@@ -19,7 +19,7 @@ from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.repeated_lines import about
-from farthing.gateway.request_bounds import RequestBounds
+from farthing.gateway.request_bounds import RequestBounds, SentRequest
 from farthing.gateway.request_schema import RequestError
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
 from farthing.gateway.streaming import Bounding, HttpStream
@@ -68,6 +68,11 @@ class HttpUpstream:
         self._endpoint = ChatEndpoint(
             settings.url, settings.key(), settings.place, settings.timeout_s
         )
+
+    @property
+    def claimed(self) -> Bound | None:
+        """The most that a reply to a chat can claim; None: nobody says what the model takes in."""
+        return SentRequest(self._bounds, CHAT, {}, (), b"", ()).claimed()
 
     def __repr__(self) -> str:
         return f"HttpUpstream({self._settings.place})"
@@ -231,9 +236,7 @@ class HttpCall:
         price, most = self.price, self.bound.nano
         if usage is None or (usage.unknown and usage.billed_nano is None):
             return self.most, most, None
-        told = usage.billed_nano is not None or any(
-            not n.endswith("_tokens") for n, _ in usage.units
-        )
+        told = usage.uses or self.api.says_uses or usage.billed_nano is not None
         if self.most.units and price and not told:  # nobody says how often the provider ran it
             usage = replace(usage, units=usage.units + self.most.units)
             return replace(usage, estimated=True), price.cost_nano(usage, seconds), None

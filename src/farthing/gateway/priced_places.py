@@ -94,6 +94,11 @@ class Place:
     offline: bool = False
     """Whether its client wants no access to the web, and so can do without it."""
 
+    @property
+    def unit(self) -> str:
+        """What a price list calls one use of what the provider runs here."""
+        return unit_of(self.path[-1] if isinstance(self.path[-1], str) else self.what)
+
     def __str__(self) -> str:
         steps = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in self.path)
         named = f": {self.what}" if _LABEL.fullmatch(self.what) else ""
@@ -122,15 +127,13 @@ def places_in(body: Mapping[str, Any], path: Path = ()) -> Iterator[Place]:
             yield from places_in(body[name], (*path, name))
 
 
-def unit_of(place: Place) -> str:
+def unit_of(tool: str) -> str:
     """Return what a price list calls one use of what the provider runs.
 
-    >>> unit_of(Place(("tools", 0), "tool", "web_search_20250305"))
-    'web_searches'
+    >>> unit_of("web_search_20250305"), unit_of("tool_of_2027")
+    ('web_searches', 'tool_of_2027')
     """
-    said = place.path[-1] if isinstance(place.path[-1], str) else place.what
-    found = (unit for pattern, unit in UNITS.items() if re.fullmatch(pattern, said))
-    return next(found, said)
+    return next((unit for one, unit in UNITS.items() if re.fullmatch(one, tool)), tool)
 
 
 def without(body: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
@@ -145,7 +148,7 @@ def without(body: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
     omitted: tuple[str, ...] = ()
     if gone and not left["tools"]:
         omitted = ("tools", "tool_choice", "parallel_tool_calls")
-    elif isinstance(choice, dict) and _names(choice, *_members(choice)) & _names(*gone):
+    elif isinstance(choice, dict) and _names(choice, *_list(choice.get("tools"))) & _names(*gone):
         omitted = ("tool_choice",)
     return {name: value for name, value in left.items() if name not in omitted}
 
@@ -181,7 +184,7 @@ def _uncovered(
 
 
 def _tools(tools: Any, path: Path) -> Iterator[Place]:
-    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
+    for at, tool in enumerate(_list(tools)):
         here, said = (*path, at), tool if isinstance(tool, dict) else {"type": tool}
         yield from _caching(said, here)
         yield from _caching(said.get("function"), (*here, "function"))
@@ -203,10 +206,9 @@ def _is_clients(tool: Mapping[str, Any]) -> bool:
 
 
 def _parts(value: Any, path: Path) -> Iterator[Place]:
-    if isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from _parts(one, (*path, at))
-    elif isinstance(value, dict):
+    for at, one in enumerate(_list(value)):
+        yield from _parts(one, (*path, at))
+    if isinstance(value, dict):
         yield from _part(value, path)
 
 
@@ -271,9 +273,8 @@ def _name(value: Any) -> str:
     return said if isinstance(said, str) else ""
 
 
-def _members(choice: Mapping[str, Any]) -> list[Any]:
-    tools = choice.get("tools")
-    return tools if isinstance(tools, list) else []
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _names(*tools: Any) -> set[str]:

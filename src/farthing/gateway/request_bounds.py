@@ -15,7 +15,7 @@ import msgspec
 from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.image_tokens import tokens_of_image
-from farthing.gateway.priced_places import Place, places_in, unit_of, without
+from farthing.gateway.priced_places import Place, places_in, without
 from farthing.gateway.request_schema import RequestError
 from farthing.gateway.upstream_base import Bound
 from farthing.models.base import Usage
@@ -79,7 +79,7 @@ class RequestBounds:
 
     def _unpriced(self, place: Place) -> str:
         takes = {
-            "tool": Usage(1, 1, units=((unit_of(place), 1),)),
+            "tool": Usage(1, 1, units=((place.unit, 1),)),
             "rate": Usage(1, 1, tier=place.what or "unknown"),
             "audio": Usage(1, 1, audio_input=1),
         }
@@ -138,12 +138,15 @@ class SentRequest:
         return self._took(self._input(template), self.output())
 
     def bound(self, most: Usage) -> Bound:
-        """Return what that costs at most, and what a reply can claim."""
-        claimed = None
-        if self.bounds.known_window is not None:
-            written = self.output(limited=False)
-            claimed = self._bound(self._took(self._times * self.bounds.window, written))
-        return replace(self._bound(most), claimed=claimed, dropped=self.dropped)
+        """Return what that costs at most."""
+        return replace(self._bound(most), claimed=self.claimed(), dropped=self.dropped)
+
+    def claimed(self) -> Bound | None:
+        """Return the most that a reply can claim; None where nobody says what the model reads."""
+        if self.bounds.known_window is None:
+            return None
+        written = self.output(limited=False)
+        return self._bound(self._took(self._times * self.bounds.window, written))
 
     def output(self, unlimited: int | None = None, *, limited: bool = True) -> int:
         """Return the most tokens of a reply; without a limit, of `unlimited` or the model's own."""
@@ -166,7 +169,7 @@ class SentRequest:
     def _took(self, read: int, written: int) -> Usage:
         """Return so many tokens, as dear as the request can make them."""
         kinds = {one.kind for one in self.places}
-        uses = {unit_of(one) for one in self.places if one.kind == "tool"}
+        uses = {one.unit for one in self.places if one.kind == "tool"}
         return Usage(
             read,
             written,

@@ -89,6 +89,8 @@ class Api(ABC):
     """The fields that are checked; all others go to the provider unchanged."""
     limit: ClassVar[str | None]
     """The field that limits output tokens."""
+    says_uses: ClassVar[bool] = False
+    """Whether each reply says how often the provider ran its tools."""
     is_chat: ClassVar[bool] = True
     """Whether it is a chat in another form, about which policies may decide."""
 

@@ -1,6 +1,8 @@
 """OpenAI's Responses, the stateless part: what is asked stands in the request itself."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -18,6 +20,7 @@ from farthing.gateway.apis.base import (
 from farthing.gateway.apis.chat import CHAT, CHAT_REPLY, Model
 from farthing.gateway.apis.response_events import ResponseEvents, WrittenResponse, response_part
 from farthing.gateway.errors import ApiError
+from farthing.gateway.priced_places import PARTS, unit_of
 from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
@@ -110,6 +113,7 @@ class Responses(Api):
     path: ClassVar = "/responses"
     body: ClassVar = ResponsesBody
     limit: ClassVar = "max_output_tokens"
+    says_uses: ClassVar = True
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return its instructions and messages as a chat; what is no text cannot be said."""
@@ -141,7 +145,7 @@ class Responses(Api):
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _RESPONSE.decode(body)
-        return ReadReply(usage_in(body), found.model)
+        return ReadReply(_with_uses(usage_in(body), found.output), found.model)
 
     def reader(self) -> "ResponsesReader":
         """Return a reader of one stream."""
@@ -201,12 +205,21 @@ class ResponsesReader:
         except UNREADABLE:
             return ReadPiece(counted=True, last=True)
         return ReadPiece(
-            usage=usage_in(bytes(found.response)),
+            usage=_with_uses(usage_in(bytes(found.response)), whole.output),
             counts=bytes(whole.usage),
             model=whole.model,
             counted=True,
             last=True,
         )
+
+
+def _with_uses(usage: Usage | None, output: Sequence[_Item]) -> Usage | None:
+    """Return a usage with the uses of the provider's tools, which its output alone may say."""
+    if usage is None or usage.uses:
+        return usage
+    ran = [one.type for one in output if one.type.endswith("_call") and one.type not in PARTS]
+    uses = Counter(unit_of(kind.removesuffix("_call")) for kind in ran)
+    return replace(usage, units=(*usage.units, *uses.items()))
 
 
 def _role(item: Mapping[str, Any]) -> str:
