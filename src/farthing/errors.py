@@ -17,12 +17,14 @@
     │   ├── RateLimitError         too many requests; when to come back, where it was said
     │   ├── ContextTooLongError    the prompt does not fit the model
     │   ├── ContentRefusedError    the provider will not answer this prompt
+    │   │   └── FilteredReplyError its filter took the reply away
     │   ├── BadRequestError        the provider does not understand what was asked
     │   ├── RedirectedError        the endpoint is elsewhere; a key goes nowhere else
     │   ├── ModelTimeoutError      no full reply in time
     │   ├── ModelConnectionError   no connection, or it broke, or the server failed
     │   │   └── UnreachableError   nobody took the connection
-    │   └── MalformedReplyError    a reply that is not what the interface promises
+    │   ├── MalformedReplyError    a reply that is not what the interface promises
+    │   └── IncompleteReplyError   a reply that its provider says is not whole
     ├── BudgetError                the money is spent, or what is left cannot pay for this
     └── CalibrationError           arrays that cannot be calibrated
 
@@ -204,6 +206,8 @@ class ModelError(FarthingError):
         """What the provider said, in its own words, without secrets."""
         self.failed: Mapping[str, str] = {}
         """All models that were asked and failed, to the kind of that, where somebody noted it."""
+        self.used: tuple[int, int] | None = None
+        """Input and output tokens, where a reply says that it failed and what that took."""
 
 
 class AuthenticationError(ModelError):
@@ -229,6 +233,12 @@ class ContentRefusedError(ModelError):
     """The provider will not answer this prompt."""
 
     kind = "refused"
+
+
+class FilteredReplyError(ContentRefusedError):
+    """A filter took the reply away; another model may answer."""
+
+    kind = "filtered"
 
 
 class BadRequestError(ModelError):
@@ -266,6 +276,12 @@ class MalformedReplyError(ModelError):
 
     kind = "malformed"
     retriable = True
+
+
+class IncompleteReplyError(ModelError):
+    """The provider says that its reply is not whole, as where it was cut at a limit."""
+
+    kind = "incomplete"
 
 
 class BudgetError(FarthingError):

@@ -12,7 +12,7 @@ from chat_server import Endpoint
 from gateway_running import Reply, Running, gateway, models, serve_section
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native_upstream import NativeProvider
+from native_upstream import EVENTS, RESPONSE, WHOLE, NativeProvider
 from serving import total, until
 
 from farthing.gateway.priced_places import places_in
@@ -182,7 +182,7 @@ def test_what_the_provider_runs_is_left_out_where_the_owner_says_so(
         assert "tool_choice" in provider.requests[-1]
         post(running, "responses", tools=[web], tool_choice="required")
         assert not {"tools", "tool_choice"} & provider.requests[-1].keys()
-        for form, more, place in RATES[3:]:  # the price of tokens is not the provider's running
+        for form, more, place in RATES[3:]:  # what changes the price of tokens stays refused
             assert place in refusal(post(running, form, **more))
 
 
@@ -238,16 +238,16 @@ def test_a_cache_of_an_hour_is_reserved_and_charged_at_its_rate(
     result = {"type": "tool_result", "tool_use_id": "t", "content": [said]}
     used = {"type": "tool_use", "id": "t", "name": "f", "input": {"ttl": "1h", "text": LONG}}
     turn: list[dict[str, Any]] = [{"role": "assistant", "content": [used]}]
-    more: dict[str, Any] = {
+    cases: dict[str, dict[str, Any]] = {
         "system": {"system": [said]},
         "message": {"messages": [{"role": "user", "content": [said]}]},
         "tool": {"tools": [{"name": "f", "input_schema": {}} | control], "system": LONG},
         "result": {"messages": [*turn, {"role": "user", "content": [result]}]},
         "request": control | {"system": LONG},
         "minutes": {"messages": [{"role": "user", "content": [said]}]},
-    }[place]
+    }
     with gateway(tmp_path, text(provider.url, budget=0.0165)) as running:
-        reply = post(running, "messages", **more)
+        reply = post(running, "messages", **cases[place])
         if place == "minutes":  # some 10,100 tokens at a quarter more than a dollar a million
             assert reply.status == 200, reply.body
         else:
@@ -373,33 +373,51 @@ PRICED = SECTION + 'provider_tools = "price"\ntool_uses = 3\n'
 
 def test_what_the_provider_runs_is_priced_where_the_owner_says_so(tmp_path: Path) -> None:
     """Three uses at most, the input read anew after each; charged by how many there were."""
-    told: list[dict[str, Any]] = [
-        {"server_tool_use": {"web_search_requests": 2}},
-        {"cost": 0.0123},
-        {},
-    ]
+    more: dict[str, Any] = {}
     usage = {"prompt_tokens": 100, "completion_tokens": 10}
     tools = [{"type": "web_search"}]
-    with Endpoint(reply=lambda _: answered(usage | told[0])) as stub:
-        with gateway(tmp_path, text(stub.url, section=PRICED)) as running:
-            assert "web_searches" in refusal(post(running, "chat/completions", tools=tools))
-        section = PRICED + "tool_usd = 0.01\n"
-        most = (4 * WINDOW * 1_000 + 50 * 2_000 + 3 * 10_000_000) / 1e9
-        for budget, status in ((most - 1e-6, 402), (most + 1e-6, 200)):
-            (tmp_path / str(status)).mkdir()
-            with gateway(
-                tmp_path / str(status), text(stub.url, section=section, budget=budget)
-            ) as r:
-                assert post(r, "chat/completions", tools=tools).status == status
-        with gateway(tmp_path, text(stub.url, section=section)) as running:
-            costs = []
-            for _ in range(len(told)):
-                receipt = post(running, "chat/completions", tools=tools).json["farthing"]
-                costs.append((receipt["cost_nano"], receipt["cost_estimated"]))
-                told.pop(0)
-                told.append({})
+
+    def asked(name: str, budget: float | None, price: str) -> Reply:
+        (tmp_path / name).mkdir()
+        said = text(stub.url, section=PRICED, budget=budget)
+        said = said.replace("output_per_million = 2 }", f"output_per_million = 2{price} }}")
+        with gateway(tmp_path / name, said) as running:
+            return post(running, "chat/completions", tools=tools)
+
+    own = ", per_tool_use = 0.01"
+    most = (4 * WINDOW * 1_000 + 50 * 2_000 + 3 * 10_000_000) / 1e9
+    with Endpoint(reply=lambda _: answered(usage | more)) as stub:
+        assert "web_searches" in refusal(asked("unpriced", None, ""))
+        assert asked("poor", most - 1e-6, own).status == 402
+        costs = []
+        for more in ({"server_tool_use": {"web_search_requests": 2}}, {"cost": 0.0123}, {}):
+            receipt = asked(f"told {more}", most + 1e-6, own).json["farthing"]
+            costs.append((receipt["cost_nano"], receipt["cost_estimated"]))
     tokens = 100 * 1_000 + 10 * 2_000
     assert costs == [(tokens + 20_000_000, False), (12_300_000, False), (tokens + 30_000_000, True)]
+
+
+def test_a_response_says_by_its_output_how_often_a_tool_ran(
+    tmp_path: Path, provider: NativeProvider
+) -> None:
+    priced = text(provider.url, section=PRICED).replace(" = 2 }", " = 2, per_tool_use = 0.01 }")
+    ran = {"type": "web_search_call", "id": "ws_1"}
+    paid = []
+    with gateway(tmp_path, priced) as running:
+        said: list[Any] = list(RESPONSE["output"])
+        for output in ([ran, ran, *said], said):
+            whole = RESPONSE | {"output": output}
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setitem(WHOLE, "responses", whole)
+                patch.setitem(
+                    EVENTS, "responses", [{"type": "response.completed", "response": whole}]
+                )
+                for stream in (False, True):
+                    before = settled(tmp_path)
+                    post(running, "responses", tools=[{"type": "web_search"}], stream=stream)
+                    paid.append(settled(tmp_path) - before)
+    tokens = 12 * 1_000 + 8 * 1_000 + 9 * 2_000
+    assert paid == [tokens + 20_000_000, tokens + 20_000_000, tokens, tokens]
 
 
 @pytest.mark.parametrize("stream", [False, True])

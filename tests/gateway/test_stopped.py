@@ -110,11 +110,11 @@ def test_a_model_that_hides_some_of_its_tokens_is_not_bounded_by_its_text() -> N
     text.add([{"content": "x" * 40}])
     known = []
     for written in (*[10] * ENOUGH, 60, *[10] * ENOUGH):
-        shown.learn(Usage(5, written), b"{}", text)
+        shown.learn(Usage(5, written), text)
         known.append(shown.known)
     assert known == [*[None] * (ENOUGH - 1), True, *[False] * (ENOUGH + 1)]
     thinking = HiddenTokens()
-    thinking.learn(Usage(5, 10), b'{"completion_tokens_details": {"reasoning_tokens": 4}}', text)
+    thinking.learn(Usage(5, 10, reasoning_tokens=4), text)
     assert thinking.known is False
 
 

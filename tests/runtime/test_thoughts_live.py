@@ -66,7 +66,7 @@ def ends(number: int) -> int:
 
 def think(body: dict[str, Any]) -> web.Response:
     """Write a token of thought at a time, or the answer that so many of them lead to."""
-    assert [message["role"] for message in body["messages"]][-1:] == ["assistant"]
+    assert [message["role"] for message in body["messages"]][-1:] == ["assistant"] or not OPENS
     asked = re.search(r"What is (\d+) \+", body["messages"][0]["content"])
     assert asked
     number, begun = int(asked[1]), body["messages"][-1]["content"]
@@ -330,3 +330,60 @@ def test_a_reply_is_gone_on_with_in_the_words_of_its_endpoint() -> None:
     assert (sent["continue_final_message"], sent["add_generation_prompt"]) == (True, False)
     plain = settings.parameters(Prompt((Message("user", "?"),)), "max_tokens")
     assert not {"continue_final_message", "add_generation_prompt"} & plain.keys()
+
+
+def repeating(body: dict[str, Any]) -> web.Response:
+    """Do as llama.cpp's server does: a reply begins with the message that was begun."""
+    last, gone_on = body["messages"][-1], going_on(body)
+    assert gone_on.text is not None
+    said = json.loads(gone_on.text)
+    if last["role"] == "assistant":
+        message = said["choices"][0]["message"]
+        message["content"] = last["content"] + message["content"]
+    return web.json_response(said)
+
+
+def going_on(body: dict[str, Any]) -> web.Response:
+    """Go on from what was begun, from a probe as well, at tokens that count generated ones."""
+    if body["messages"][0]["content"].startswith("Go on"):
+        return reply(body, " sang.", "stop", sure=True)
+    return think(body)
+
+
+@pytest.mark.parametrize("opens", [OPENS, ""])
+def test_an_endpoint_that_repeats_a_begun_message_is_asked_once_and_read_right(
+    endpoint: Endpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    opens: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = JOB.format(url=endpoint.url)
+    if not opens:
+        job = job.replace("max_tokens = 20", 'max_tokens = 20\nopens = ""')
+        monkeypatch.setattr(f"{__name__}.OPENS", "")
+    Path("job.toml").write_text(job)
+    lines = [
+        json.dumps({"id": f"q{k}", "question": f"What is {k} + {k}?", "gold": [str(2 * k)]})
+        for k in range(100, 104)
+    ]
+    Path("questions.jsonl").write_text("\n".join(lines))
+    found, probes = [], []
+    for name, handle in (("on", going_on), ("again", repeating)):
+        endpoint.reply, endpoint.requests = handle, []
+        dry = ("collect", "job.toml", "--store", f"{name}.db", "--max-cost", "9", "--dry-run")
+        assert farthing(*dry) == 0
+        calls = capsys.readouterr().out
+        assert farthing(*dry[:-1]) == 0
+        probes.append(sum("Go on" in one["messages"][0]["content"] for one in endpoint.requests))
+        assert f"{2 * 5 * 4 + 1:,} calls" in calls
+        with Store.open(f"{name}.db", create=False) as store:
+            traces = {trace.id: trace for trace in store.traces()}
+        found.append({k: [(c.answer, c.text, c.ended) for c in t.calls] for k, t in traces.items()})
+    assert found[0] == found[1]
+    # Without a mark at its beginning a thought may say again by chance what was begun.
+    assert probes == [int(not opens), 1]
+    endpoint.requests = []
+    assert farthing(*dry[:-1]) == 0
+    assert endpoint.requests == []

@@ -272,6 +272,8 @@ class ChargeAttempt:
         """Settle what a failure cost: what was counted, nothing, or what nobody knows."""
         self.error = CallError(error.kind, str(error))
         self.again_s = error.retry_after_s
+        if error.used is not None and cost_nano is not None:
+            self.counted = cost_nano, Usage(*error.used)
         if self.counted is not None:
             self.settle(*self.counted)
         elif cost_nano == 0:

@@ -217,6 +217,8 @@ _HOW = {
     "connection": "its provider failed or could not be reached",
     "context_too_long": "the request does not fit its context",
     "cooling": "left alone for a while, since it failed again and again",
+    "filtered": "its provider's filter took the reply away",
+    "incomplete": "its provider's reply is not whole",
     "malformed": "its provider's reply could not be read",
     "rate_limit": "its provider takes no more requests just now",
     "redirected": "its provider is elsewhere; the operator must mend its address",

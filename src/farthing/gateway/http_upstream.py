@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from farthing.errors import ModelError
 from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
@@ -33,6 +34,7 @@ from farthing.gateway.upstream_base import (
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE, merged
 from farthing.models.chat_endpoint import ChatEndpoint, Response
+from farthing.models.failures import ReplyFailure, failure_in
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import (
     TOKENS_PER_MESSAGE,
@@ -108,6 +110,7 @@ class HttpUpstream:
                 self._shown[effort_of(sent.wanted) == NONE],
                 is_silent(sent.wanted),
                 request.include_usage,
+                sent.wanted.get("n") or 1,
             ),
             headers={} if api is CHAT else request.passed,
             tiers=self._bounds.tiers,
@@ -178,13 +181,16 @@ class HttpCall:
         async with response:
             body = await self.endpoint.read(response, self.bound.nano)
         try:
+            failed = failure_in(body)
+            if failed is not None and not failed.passes:
+                raise self._failed(failed, started)
             whole = self.api.read(body)
         except UNREADABLE as error:
             problem = f"cannot be read: {error}"
         else:
             if whole.usage is not None and not self.bounding.silent:
-                self.bounding.shown.note(whole.usage)
-            return self._took(started, body, whole.usage, whole.model)
+                self.bounding.shown.learn(whole.usage)
+            return replace(self._took(started, body, whole.usage, whole.model), cut=failed)
         raise self.endpoint.malformed(problem, body, self.bound.nano)
 
     @asynccontextmanager
@@ -215,6 +221,10 @@ class HttpCall:
         return await self.endpoint.post(
             body, self.bound.nano, timeout_s=timeout_s, path=path, headers=headers
         )
+
+    def _failed(self, failed: ReplyFailure, started: float) -> ModelError:
+        endpoint, cost = self.endpoint, self._took(started, b"", failed.used, None).cost_nano
+        return failed.error(endpoint.place, cost, endpoint.without_key)
 
     def _took(self, started: float, body: bytes, usage: Usage | None, model: str | None) -> Reply:
         seconds = time.perf_counter() - started

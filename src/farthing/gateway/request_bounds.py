@@ -115,7 +115,7 @@ class RequestBounds:
 
     @property
     def window(self) -> int:
-        """The same, or more than any model takes in."""
+        """The same, or more than models take in."""
         return self.known_window or WINDOW
 
 

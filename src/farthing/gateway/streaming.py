@@ -1,7 +1,8 @@
 """A reply as server-sent events: its chunks unchanged, what it took at their end."""
 
+import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -12,12 +13,13 @@ from farthing.gateway.stream_bounds import HiddenTokens, StreamedTokens
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
-from farthing.models.chat_endpoint import ChatEndpoint
-from farthing.models.http_failures import failure
+from farthing.models.chat_endpoint import BOM, ChatEndpoint
+from farthing.models.failures import ReplyFailure, failure_in
 from farthing.models.usage import largest
 
 MOST_OF_A_CHUNK = 16 * 2**20
 """Most bytes of one chunk."""
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Bounding:
     """Whether it was asked for more than it shows."""
     include_usage: bool
     """Whether the client wants the piece that says what was used."""
+    choices: int = 1
+    """How many choices it has at least, each of which finishes."""
 
 
 class HttpStream:
@@ -55,19 +59,22 @@ class HttpStream:
         self._chunks = self._read()
         self._first: list[bytes] | None = None
         self._usage: Usage | None = None
-        self._counts = b""
         self._model: str | None = None
-        self._counted = self._done = False
+        self._counted = self._done = self._finished = False
+        self._opening = True
+        self._cut: ReplyFailure | None = None
         self._reply: Reply | None = None
 
     async def begin(self) -> None:
-        """Wait for the first chunk."""
-        if "event-stream" not in self._response.content_type:
+        """Wait for the first chunk that says more than that a reply begins."""
+        if "html" in self._response.content_type:
             problem = f"is {self._response.content_type}, no stream"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
         self._first = await anext(self._chunks, None)
         if self._first is None:
             raise self._endpoint.malformed("has no chunk", b"", self._spent_nano)
+        while self._opening and (more := await anext(self._chunks, None)):
+            self._first += more
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
         """Return the chunks, those of one read together."""
@@ -110,37 +117,42 @@ class HttpStream:
         return self._took(self._usage, self._model).cost_nano
 
     async def _read(self) -> AsyncIterator[list[bytes]]:
-        begun = False
-        try:
-            async for events in _payloads(
-                self._endpoint.pieces(self._response, self._largest_nano)
-            ):
-                found, problem = self._take(events, begun=begun)
-                if found:
-                    begun = True
-                    yield found
-                if problem is not None:  # after what came before it
-                    raise problem
-                if self._done:
-                    break
-        except ModelError as error:
-            if self._counted:
-                error.cost_nano = self._spent_nano
-            raise
-        if not self._counted:
-            problem = ModelConnectionError(
+        async for events in self._events():
+            found, problem = self._take(events)
+            if found:
+                yield found
+            if problem is not None:  # after what came before it
+                raise problem
+            if self._done:
+                break
+        if self._cut is not None and self._usage is None:
+            raise self._failed(self._cut)
+        if not self._counted and not self._finished:
+            raise ModelConnectionError(
                 f"{self._endpoint.place}: the stream ended before its end",
                 cost_nano=self._largest_nano,
             )
-            raise problem
         self._end()
 
-    def _take(self, events: list[bytes], *, begun: bool) -> tuple[list[bytes], ModelError | None]:
+    async def _events(self) -> AsyncIterator[list[bytes]]:
+        """Yield the data of events; what breaks after a counted end breaks nothing."""
+        parser = EventParser(self.api.events)
+        try:
+            async for piece in self._endpoint.pieces(self._response, self._largest_nano):
+                if found := parser.read(piece):
+                    yield found
+            yield parser.end()
+        except ModelError as error:
+            if not self._finished or self._usage is None:
+                error.cost_nano = self._spent_nano if self._counted else error.cost_nano
+                raise
+
+    def _take(self, events: list[bytes]) -> tuple[list[bytes], ModelError | None]:
         """Return what the client is to have of some events, and what is wrong with the next."""
         found: list[bytes] = []
         for data in events:
             try:
-                wanted = self._wanted(data, begun=begun or bool(found))
+                wanted = self._wanted(data)
             except ModelError as error:
                 return found, error
             if wanted:
@@ -150,85 +162,93 @@ class HttpStream:
         return found, None
 
     def _end(self) -> None:
-        self._reply = self._took(self._usage, self._model)
+        reply = self._took(self._usage, self._model)
+        self._reply = replace(reply, cut=self._cut)
         if self._usage is not None and not self._bound.silent:
-            self._bound.shown.learn(self._usage, self._counts, self._heard)
+            self._bound.shown.learn(self._usage, self._heard)
 
-    def _wanted(self, data: bytes, *, begun: bool) -> bool:
+    def _wanted(self, data: bytes) -> bool:
         """Note what a chunk says of the whole; return whether the client is to have it."""
         if len(data) > MOST_OF_A_CHUNK:
             problem = f"has a chunk of more than {MOST_OF_A_CHUNK:,} bytes"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
-        piece = self._read_piece(data)
+        failed, piece = self._read_piece(data)
         self._model = self._model or piece.model
-        if piece.error is not None:
-            raise self._failed(piece.error, begun=begun)
-        self._heard.add(piece.said)
         if piece.usage is not None:
-            self._usage, self._counts = largest(self._usage, piece.usage), piece.counts
-        self._counted = self._counted or piece.counted
-        self._done = piece.last
+            self._usage = largest(self._usage, piece.usage)
+        if failed is not None and not failed.mild:
+            raise self._failed(failed)
+        self._cut = self._cut or failed
+        self._heard.add(piece.said)
+        self._counted = piece.counted or (self._counted and not piece.said)
+        self._finished = piece.finished >= self._bound.choices
+        self._done, self._opening = piece.last, self._opening and piece.opening
         return piece.wanted or (self._bound.include_usage and data != DONE)
 
-    def _read_piece(self, data: bytes) -> ReadPiece:
+    def _read_piece(self, data: bytes) -> tuple[ReplyFailure | None, ReadPiece]:
         try:
-            return self._reader.read(data)
+            return failure_in(data), self._reader.read(data)
         except UNREADABLE as error:
             problem = f"has a chunk that cannot be read: {error}"
         raise self._endpoint.malformed(problem, data, self._spent_nano)
 
-    def _failed(self, error: bytes, *, begun: bool) -> ModelError:
-        """Return the error that an event means; only before the first chunk it may be free."""
-        said = self._endpoint.without_key(error.decode(errors="replace"))
+    def _failed(self, failed: ReplyFailure) -> ModelError:
+        """Return the error that a piece means; it costs what was said so far."""
+        used = largest(self._usage, failed.used)
+        used = used and replace(used, unknown=())
+        cost = self._took(used, self._model).cost_nano
+        endpoint = self._endpoint
+        return replace(failed, used=used).error(endpoint.place, cost, endpoint.without_key)
+
+
+class EventParser:
+    """Reads server-sent events (WHATWG), or one JSON value in their place."""
+
+    def __init__(self, split: Callable[[bytes], list[bytes]]) -> None:
+        """Take what makes events of a whole reply."""
+        self._split = split
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._begun = self._whole = self._after_cr = self._error = False
+
+    def read(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that a piece ends."""
+        text = self._rest + (piece[1:] if self._after_cr and piece[:1] == b"\n" else piece)
+        if not self._begun:
+            begin = text.removeprefix(BOM)
+            self._begun = len(text) >= len(BOM) and bool(begin.strip())
+            self._whole = self._begun and begin.lstrip().startswith(b"{")
+            text = begin if self._begun else text
+        self._rest = text
+        if self._whole or not self._begun:
+            return [text] if len(text) > MOST_OF_A_CHUNK else []
+        self._after_cr = text.endswith(b"\r")
+        *lines, self._rest = _LINE_END.split(text)
+        found = [data for line in lines if (data := self._line(line))]
+        return [*found, self._rest] if len(self._rest) > MOST_OF_A_CHUNK else found
+
+    def end(self) -> list[bytes]:
+        """Return what came last; half an event is none."""
+        if self._whole:
+            return self._split(self._rest)
+        if self._rest:
+            self._line(self._rest)
+        last = self._line(b"").strip() or self._rest.strip()
         try:
-            status = msgspec.json.decode(error, type=_Problem).status
+            msgspec.json.decode(last)
         except UNREADABLE:
-            status = 500
-        if not 400 <= status < 600:
-            status = 500
-        found = failure(self._endpoint.place, status, {}, said, self._largest_nano)
-        if begun:
-            found.cost_nano = self._spent_nano
-        return found
+            return [DONE] if last == DONE else []
+        return [last]
 
-
-class _Named(msgspec.Struct, frozen=True):
-    type: Any = None
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    code: Any = 500
-    error: _Named | None = None
-
-    @property
-    def status(self) -> int:
-        """As a number, or as Anthropic names it."""
-        if self.error is not None and self.error.type == "overloaded_error":
-            return 529
-        return self.code if isinstance(self.code, int) else 500
-
-
-async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """Yield the data of the events that each piece ends (WHATWG, server-sent events).
-
-    Half an event at the end is none; only `[DONE]` counts without the blank line that ends one.
-    """
-    rest = b""
-    data: list[bytes] = []
-    async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        found: list[bytes] = []
-        for line in lines:
-            text = line.removesuffix(b"\r")
-            if text.startswith(b"data:"):
-                data.append(text[5:].removeprefix(b" "))
-            elif not text and data:
-                found.append(b"\n".join(data))
-                data = []
-        too_long = len(rest) > MOST_OF_A_CHUNK
-        if found or too_long:
-            yield [*found, *([rest] if too_long else [])]
-        if too_long:
-            return
-    if DONE in (rest.removeprefix(b"data:").strip(), b"".join(data).strip()):
-        yield [DONE]
+    def _line(self, line: bytes) -> bytes:
+        """Take a line; return the data of the event that it ends."""
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif line.startswith(b"event:"):
+            self._error = line[6:].strip() == b"error"
+        elif not line:
+            data, error = b"\n".join(self._data), self._error
+            self._data, self._error = [], False
+            unnamed = error and data.startswith(b"{") and b'"error"' not in data
+            return b'{"error":' + data + b"}" if unnamed else data
+        return b""

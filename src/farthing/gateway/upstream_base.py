@@ -10,6 +10,7 @@ from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
+from farthing.models.failures import ReplyFailure
 from farthing.models.prices import Price
 from farthing.models.retry import RetryPolicy
 from farthing.storage.ledger.base import LARGEST, Amount
@@ -58,6 +59,8 @@ class Reply:
     """Calls that it took; all but the last one failed."""
     api: Api = CHAT
     """Whose form the body has."""
+    cut: ReplyFailure | None = None
+    """Why it is no answer, though a client has it."""
     listed_nano: int | None = None
     """What its tokens cost by the list, where the reply says that another price was billed."""
 

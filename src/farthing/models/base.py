@@ -75,8 +75,8 @@ class Usage:
 
     @property
     def uses(self) -> tuple[tuple[str, int], ...]:
-        """Those of `units` that are no tokens: how often the provider ran a tool of its own."""
-        return tuple(one for one in self.units if not one[0].endswith("_tokens"))
+        """How often the provider ran tools of its own, out of `units`."""
+        return tuple(one for one in self.units if not one[0].endswith(("_tokens", "_seconds")))
 
     def read(self) -> "Usage":
         """Return the input tokens alone.

@@ -1,11 +1,12 @@
 """The wire form of OpenAI's chat completions, which most providers and libraries speak."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob
+from farthing.models.failures import reply_failure
 from farthing.models.prices import Price, charge_nano, largest_usage
 from farthing.models.usage import usage_in
 
@@ -58,10 +59,24 @@ def merged(request: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 
 def read_completion(
-    body: bytes, prompt: Prompt, model: str, price: Price | None, seconds: float
+    body: bytes,
+    prompt: Prompt,
+    model: str,
+    price: Price | None,
+    seconds: float,
+    hide: Callable[[str], str] = str,
 ) -> Completion:
-    """Read the first choice of a reply; one without usage counts as the largest there can be."""
-    reply = _DECODER.decode(body)
+    """Read the first choice of a reply; one without usage counts as the largest there can be.
+
+    Raises:
+        ModelError: the reply says that it failed; it costs what it says, without `hide`'s key.
+    """
+    decoded = msgspec.json.decode(body)
+    failed = reply_failure(decoded)
+    if failed is not None and not failed.passes:
+        cost = charge_nano(price, failed.used, seconds) if failed.used else 0
+        raise failed.error(f"model '{model}'", cost, hide)
+    reply = msgspec.convert(decoded, _Reply)
     choice = reply.choices[0]
     message = choice.message
     refused = bool(message.refusal and not message.content)
@@ -120,6 +135,3 @@ class _Reply(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.choices:
             raise ValueError("it has no choices")
-
-
-_DECODER = msgspec.json.Decoder(_Reply)

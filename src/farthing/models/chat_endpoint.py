@@ -46,6 +46,8 @@ def current() -> Sending | None:
     return _SENDING.get()
 
 
+BOM = b"\xef\xbb\xbf"
+"""What some servers put before UTF-8."""
 CHAT, MESSAGES = "/chat/completions", "/messages"
 ANTHROPIC = "://api.anthropic.com/"
 ANTHROPIC_VERSION = "2023-06-01"
@@ -150,13 +152,13 @@ class ChatEndpoint:
             yield piece
 
     async def read(self, reply: Response, largest_nano: int | None) -> bytes:
-        """Return the whole body, which must be JSON by its content type."""
+        """Return the whole body, which must be JSON: some endpoints call that `text/plain`."""
         body = await self._mapped(_whole(reply.response.content), largest_nano, reply.until)
         if len(body) > MOST_BYTES:
             raise self.malformed(f"has more than {MOST_BYTES:,} bytes", b"", largest_nano)
-        if "json" not in reply.content_type:
+        if "html" in reply.content_type:
             raise self.malformed(f"is {reply.content_type}, not JSON", body, largest_nano)
-        return body
+        return body.removeprefix(BOM)
 
     async def finish(self, reply: Response) -> None:
         """Wait a moment for the end of a body of which all is read: its connection serves again."""

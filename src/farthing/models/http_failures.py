@@ -16,6 +16,8 @@ from farthing.errors import (
     BadRequestError,
     ContentRefusedError,
     ContextTooLongError,
+    FilteredReplyError,
+    IncompleteReplyError,
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
@@ -48,7 +50,7 @@ _BY_STATUS: dict[int, type[ModelError]] = {
     504: ModelTimeoutError,
     524: ModelTimeoutError,
 }
-_ADVICE: dict[type[ModelError], str] = {
+ADVICE: dict[type[ModelError], str] = {
     AuthenticationError: "check the key, what it is allowed to do, and the account's credit",
     RateLimitError: "lower the limits of this model in the configuration",
     ContextTooLongError: "the prompt does not fit the model: shorten it",
@@ -57,7 +59,10 @@ _ADVICE: dict[type[ModelError], str] = {
     RedirectedError: "the endpoint is elsewhere: correct the model's url",
     ModelTimeoutError: "the endpoint waited for the model in vain",
     ModelConnectionError: "the endpoint failed",
+    FilteredReplyError: "a filter of the provider took the reply away",
+    IncompleteReplyError: "the provider says that its reply is not whole",
 }
+"""What to say of each error."""
 
 
 def failure(
@@ -68,10 +73,10 @@ def failure(
     `place` is the model and its endpoint, for the message; the body has no secrets in it. The call
     can have cost at most `largest_nano` nano-dollars.
     """
-    kind = _kind(status, body.lower())
+    kind = kind_of(status, body.lower())
     cost = largest_nano if kind is ModelTimeoutError else 0
     excerpt = " ".join(body.split())[:EXCERPT]
-    plain = f"{place}: HTTP {status}: {_ADVICE[kind]}"
+    plain = f"{place}: HTTP {status}: {ADVICE[kind]}"
     found = kind(
         f"{plain}: {excerpt}",
         retry_after_s=retry_after_s(headers, datetime.now(UTC)),
@@ -98,7 +103,8 @@ def _said(body: str) -> str:
     return " ".join(said.split())[:EXCERPT] if isinstance(said, str) else ""
 
 
-def _kind(status: int, body: str) -> type[ModelError]:
+def kind_of(status: int, body: str) -> type[ModelError]:
+    """Return the error that a status means; `body` is what was said, in lower case."""
     if status in {400, 413, 422} and any(mark in body for mark in _TOO_LONG):
         return ContextTooLongError
     if status in {400, 403, 422} and any(mark in body for mark in _REFUSED):

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -15,7 +14,6 @@ from farthing.models.chat_endpoint import ChatEndpoint
 from farthing.models.prices import Price, PriceTable
 from farthing.models.remote import Key, RemoteModel, RemoteSettings
 from farthing.models.thinking import DIALECTS, Dialect, DialectName, dialect_of
-from farthing.models.tool_price import ToolPrice
 
 ApiName = Literal["completions", "embeddings", "responses", "messages"]
 _OPENAI: tuple[ApiName, ...] = ("completions", "embeddings", "responses")
@@ -44,8 +42,6 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     provider_tools: Literal["refuse", "drop", "price"] = "refuse"
     """What a gateway does with what the provider runs at a price beside tokens, such as a search:
     it refuses the request, leaves that out, or reserves and charges its price."""
-    tool_usd: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    """What one use of it costs where no published price says that."""
     tool_uses: Annotated[int, msgspec.Meta(ge=1)] = 10
     """Most uses of it in one reply, of each kind."""
     dialect: DialectName | None = None
@@ -86,10 +82,7 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
 
     def price(self, prices: PriceTable) -> Price | None:
         """Return what the model costs; None where nothing says so."""
-        found = prices.find(self.model, provider=self.price_provider, url=self.url)
-        if found is None or self.tool_usd is None:
-            return found
-        return ToolPrice(found, Decimal(repr(self.tool_usd)))
+        return prices.find(self.model, provider=self.price_provider, url=self.url)
 
     def open(self, prices: PriceTable) -> "OpenAICompatibleModel":
         """Return the model, with its key read and its price looked up."""

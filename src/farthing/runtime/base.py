@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from farthing.errors import AuthenticationError, ModelError
+from farthing.errors import AuthenticationError, ContentRefusedError, ModelError
 from farthing.models.base import Completion, Model, Prompt, Usage
+from farthing.models.http_failures import EXCERPT
 from farthing.models.usage import added
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
@@ -110,7 +111,7 @@ class CountingClient:
     latency_s: float | None = None
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        """Have a model answer; what a failed call cost is counted too."""
+        """Have a model answer; what a failed or refused call cost is counted too."""
         try:
             completion = await self.client.ask(model, prompt)
         except ModelError as error:
@@ -119,7 +120,14 @@ class CountingClient:
         self._pay(completion.cost_nano)
         self.usage = added(self.usage, completion.usage)
         self.latency_s = (self.latency_s or 0.0) + completion.latency_s
+        if completion.finish == "refused":  # what two models refuse, they do not agree on
+            raise ContentRefusedError(f"{completion.model} refused: {completion.text[:EXCERPT]}")
         return completion
+
+    def beside(self) -> Client:
+        """Return a client of what is asked once for all questions, and is no part of this call."""
+        found: Client = getattr(self.client, "beside", lambda: self.client)()
+        return found
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
         """Have a tool answer; one that fails counts as used."""

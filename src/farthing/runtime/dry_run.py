@@ -7,6 +7,7 @@ import msgspec
 
 from farthing.models.base import Completion, Model, Prompt
 from farthing.runtime.agents.guide import GuideAgent
+from farthing.runtime.agents.thinking import PROBE, ThinkingAgent
 from farthing.runtime.base import Agent
 from farthing.runtime.journal import Attempt, Entries, Journal
 from farthing.runtime.protocol import CostBoundClient, RecordingPlan
@@ -52,10 +53,14 @@ async def estimate(
 
     for question in questions:
         await recording.protocol.calls(question, client)
+    agents = {agent.role: agent for _, agent in recording.protocol.turns()}
+    for role, agent in agents.items():
+        if isinstance(agent, ThinkingAgent) and role in sums.acts:
+            sums.calls += 1
+            await bound.ask(agent.model, PROBE)
     sums.largest_nano = bound.largest_nano
     if all(role in mean_cost_nano for role in sums.acts):
         sums.likely_nano = round(sum(n * mean_cost_nano[role] for role, n in sums.acts.items()))
-    agents = {agent.role: agent for _, agent in recording.protocol.turns()}
     sums.warnings = tuple(
         _asked_again(agent, sums.acts[role])
         for role, agent in agents.items()

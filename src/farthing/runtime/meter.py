@@ -23,6 +23,8 @@ from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 
 T = TypeVar("T", Completion, ToolReply)
+PROBE_ID = "(probe)"
+"""Stands in the journal for a question where a call is about none."""
 CALLED = ("the question's budget", "--max-cost (of corl --budget, in Python budget_usd)")
 """What messages call the budget of a question, and what sets it."""
 
@@ -248,6 +250,11 @@ class MeteredClient:
             return completion
         cost = None if completion.cost_nano is None else completion.cost_nano + known.spent_nano
         return replace(completion, cost_nano=cost, tries=completion.tries + known.tries)
+
+    def beside(self) -> "MeteredClient":
+        """Return a client of what is asked once for all questions, which the job pays for."""
+        attempt = replace(self._entries.attempt, question=PROBE_ID, round=1)
+        return MeteredClient(self._meter, attempt, CallBudget(QuestionBudget(), "a probe"))
 
     async def use(self, tool: Tool, query: str) -> ToolReply:
         """Return the recorded reply, or have the tool answer; see `Client`."""

@@ -66,7 +66,7 @@ async def cost_bound(agent: Agent, turn: Turn) -> int | None:
     return client.largest_nano if most is None else min(most, client.largest_nano)
 
 
-FINAL = frozenset({"refused", "context_too_long"})
+FINAL = frozenset({"refused", "filtered", "incomplete", "context_too_long"})
 """Failures that are results: asked again, the same call would fail again."""
 Finish = Callable[[Trace, Trace | None], Trace]
 """A new trace and an earlier one of the same question to the one that is stored."""

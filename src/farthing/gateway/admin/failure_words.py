@@ -21,6 +21,7 @@ _WHY = {
     "upstream_authentication": "the gateway's key for the model does not work",
     "upstream_connection": "the model's provider could not be reached",
     "upstream_cooling": "the model is left alone after failures",
+    "upstream_incomplete": "the model's reply was not whole",
     "upstream_malformed": "the model's reply could not be read",
     "upstream_rate_limit": "the model's provider takes no more",
     "upstream_redirected": "the model's provider is elsewhere",

@@ -33,11 +33,11 @@ class ReadPiece(msgspec.Struct, frozen=True):
     """What it adds to the reply: all texts in it count."""
     usage: Usage | None = None
     """Of all so far; None: this piece does not say."""
-    counts: bytes = b""
-    """The same, as it came."""
     model: str | None = None
-    error: bytes | None = None
-    """Why the stream fails here."""
+    opening: bool = False
+    """Whether it says only that a reply begins: one that fails after it has not begun."""
+    finished: int = 0
+    """How many choices have finished, where all that have begun did."""
     counted: bool = False
     """Whether that usage is the last word."""
     last: bool = False
@@ -121,6 +121,10 @@ class Api(ABC):
     def replies(self, body: Mapping[str, Any]) -> int:
         """Return how many replies are written for it, each up to the limit."""
         return body.get("n") or 1
+
+    def events(self, body: bytes) -> list[bytes]:
+        """Return a whole reply as the data of a stream's events; an error as it is."""
+        return [body]
 
     def whole(self, chat: bytes) -> bytes:
         """Return the reply of a chat completion in this API's form."""

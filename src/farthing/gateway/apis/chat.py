@@ -1,6 +1,7 @@
 """OpenAI's chat completions, which all other APIs here are one form of."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -49,35 +50,52 @@ class ChatBody(msgspec.Struct):
 class Chunk(msgspec.Struct, frozen=True):
     """What is read of a chunk, or of a whole reply."""
 
-    choices: list[msgspec.Raw] = []
+    choices: list[msgspec.Raw] | None = None
     usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
-    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _CHUNK = msgspec.json.Decoder(Chunk)
 
 
+class _Choice(msgspec.Struct, frozen=True):
+    index: int = 0
+    finish_reason: Any = None
+
+
+_CHOICE = msgspec.json.Decoder(_Choice)
+
+
 class ChatReader:
     """Reads the chunks of a chat, or of a text completion."""
+
+    def __init__(self) -> None:
+        self._finished: dict[int, bool] = {}
 
     def read(self, data: bytes) -> ReadPiece:
         """Return what a chunk says; usage beside choices may yet grow."""
         if data == DONE:
             return ReadPiece(counted=True, last=True, wanted=False)
         chunk = _CHUNK.decode(data)
-        error = bytes(chunk.error)
+        choices = chunk.choices or []
+        for raw in choices:
+            self._note(raw)
         usage = usage_in(data)
-        final = usage is not None and not chunk.choices
+        final = usage is not None and not choices
         return ReadPiece(
-            chunk.choices,
+            choices,
             usage,
-            b"" if usage is None else bytes(chunk.usage),
             chunk.model,
-            error if error != b"null" and not chunk.choices else None,
             counted=final,
             wanted=not final,
+            finished=len(self._finished) if all(self._finished.values()) else 0,
         )
+
+    def _note(self, raw: msgspec.Raw) -> None:
+        with suppress(*UNREADABLE):  # one that says nothing
+            one = _CHOICE.decode(raw)
+            ends = one.finish_reason not in (None, "", "null")
+            self._finished[one.index] = ends or self._finished.get(one.index, False)
 
 
 class ChatCompletions(Api):
@@ -102,6 +120,16 @@ class ChatCompletions(Api):
     def reader(self) -> ChatReader:
         """Return a reader of one stream."""
         return ChatReader()
+
+    def events(self, body: bytes) -> list[bytes]:
+        """Return a whole reply as one chunk."""
+        try:
+            whole = msgspec.json.decode(body)
+            choices = [{**one, "delta": one.pop("message")} for one in whole["choices"]]
+        except (*UNREADABLE, KeyError, TypeError, AttributeError):
+            return [body]
+        chunk = {"object": "chat.completion.chunk", "choices": choices}
+        return [msgspec.json.encode(whole | chunk)]
 
     def text(self, body: bytes) -> str:
         """Return what the first choice says."""
@@ -145,9 +173,14 @@ class ChatReplyChoice(msgspec.Struct, frozen=True):
 class ChatReply(msgspec.Struct, frozen=True):
     """A chat's reply, or a chunk of one, as other APIs are written of it."""
 
-    choices: list[ChatReplyChoice] = []
+    given: list[ChatReplyChoice] | None = msgspec.field(default=None, name="choices")
     usage: Any = None
     model: str | None = None
+
+    @property
+    def choices(self) -> list[ChatReplyChoice]:
+        """Its choices, also where it has null in their place."""
+        return self.given or []
 
     @property
     def counted(self) -> Usage | None:

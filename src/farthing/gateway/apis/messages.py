@@ -131,6 +131,18 @@ class Messages(Api):
         """Return a reader of one stream."""
         return MessagesReader()
 
+    def events(self, body: bytes) -> list[bytes]:
+        """Return a whole reply as the events of its stream."""
+        try:
+            whole = msgspec.json.decode(body)
+            told = [one for at, part in enumerate(whole["content"]) for one in _block(at, part)]
+        except (*UNREADABLE, KeyError, TypeError, AttributeError):
+            return [body]
+        ended = {name: whole.get(name) for name in ("stop_reason", "stop_sequence")}
+        begun = _event("message_start", message=whole | {"content": [], "stop_reason": None})
+        delta = _event("message_delta", delta=ended, usage=whole.get("usage"))
+        return [begun, *told, delta, _event("message_stop")]
+
     def text(self, body: bytes) -> str:
         """Return what it says."""
         try:
@@ -179,22 +191,24 @@ class MessagesReader:
 
     def __init__(self) -> None:
         self._usage: Usage | None = None
+        self._finished = 0
 
     def read(self, data: bytes) -> ReadPiece:
         """Return what an event says."""
         found = _EVENT.decode(data)
-        if found.type == "error":
-            return ReadPiece(error=data)
         if found.type == "message_start" and found.message is not None:
             self._usage = read_usage(found.message.usage)
-            return ReadPiece(model=found.message.model)
+            return ReadPiece(model=found.message.model, opening=True)
         if found.type == "message_stop":
             return ReadPiece(counted=True, last=True)
         said = [one for one in (found.delta, found.content_block) if one is not None]
+        ended = isinstance(found.delta, dict) and found.delta.get("stop_reason") is not None
+        self._finished = self._finished or int(ended)
         if found.type != "message_delta" or found.usage is None:
-            return ReadPiece(said if found.type.startswith("content_block") else ())
+            said = said if found.type.startswith("content_block") else []
+            return ReadPiece(said, opening=found.type == "ping", finished=self._finished)
         self._usage = largest(self._usage, read_usage(found.usage))
-        return ReadPiece(usage=self._usage, counts=msgspec.json.encode(found.usage))
+        return ReadPiece(usage=self._usage, finished=self._finished)
 
 
 class MessageEvents:
@@ -251,6 +265,16 @@ def error_type(status: int) -> str:
 
 def _event(kind: str, **more: Any) -> bytes:
     return msgspec.json.encode({"type": kind, **more})
+
+
+def _block(at: int, part: dict[str, Any]) -> list[bytes]:
+    text = [part["text"]] if part.get("type") == "text" else []
+    start = _event(
+        "content_block_start", index=at, content_block=part | ({"text": ""} if text else {})
+    )
+    deltas = [{"type": "text_delta", "text": one} for one in text]
+    said = (_event("content_block_delta", index=at, delta=one) for one in deltas)
+    return [start, *said, _event("content_block_stop", index=at)]
 
 
 def _begun(model: str, content: list[dict[str, Any]], finish: str | None) -> dict[str, Any]:

@@ -91,6 +91,7 @@ class _Item(msgspec.Struct, frozen=True):
 
 class _Response(msgspec.Struct, frozen=True):
     output: list[_Item]
+    status: str = "completed"
     usage: msgspec.Raw = msgspec.Raw(b"null")
     model: str | None = None
 
@@ -103,6 +104,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 _RESPONSE = msgspec.json.Decoder(_Response)
 _EVENT = msgspec.json.Decoder(_Event)
+_OPENS = frozenset({"response.created", "response.in_progress", "response.queued"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -151,6 +153,14 @@ class Responses(Api):
         """Return a reader of one stream."""
         return ResponsesReader()
 
+    def events(self, body: bytes) -> list[bytes]:
+        """Return a whole reply as the event that ends its stream."""
+        try:
+            status = _RESPONSE.decode(body).status
+        except UNREADABLE:
+            return [body]
+        return [b'{"type":"response.%s","response":%s}' % (status.encode(), body)]
+
     def text(self, body: bytes) -> str:
         """Return what its messages say."""
         try:
@@ -196,17 +206,15 @@ class ResponsesReader:
     def read(self, data: bytes) -> ReadPiece:
         """Return what an event says; the last one has the whole response."""
         found = _EVENT.decode(data)
-        if found.type == "error":
-            return ReadPiece(error=data)
         if found.type not in _ENDS:
-            return ReadPiece(() if found.delta is None else (found.delta,))
+            said = () if found.delta is None else (found.delta,)
+            return ReadPiece(said, opening=found.type in _OPENS)
         try:
             whole = _RESPONSE.decode(found.response)
         except UNREADABLE:
             return ReadPiece(counted=True, last=True)
         return ReadPiece(
             usage=_with_uses(usage_in(bytes(found.response)), whole.output),
-            counts=bytes(whole.usage),
             model=whole.model,
             counted=True,
             last=True,

@@ -67,17 +67,20 @@ class Recorder:
         own = [one for one in charges.tries if one.model == name]
         failed = [one for one in charges.tries if one.model != name]
         others = failed_calls(failed, self.sections, {asked})
+        error = CallError(STOPPED, receipt.says) if receipt.stopped else None
+        if reply is not None and reply.cut is not None:
+            error = CallError(reply.cut.kind.kind, reply.cut.said)
         call = Call(
             round=1,
             role=name,
             model=self.sections.get(name),
-            answer=None if receipt.stopped else (said or "").strip() or None,
+            answer=None if error else (said or "").strip() or None,
             text=said or None,
             input_tokens=None if reply is None else reply.usage.input_tokens,
             output_tokens=None if reply is None else reply.usage.output_tokens,
             latency_s=receipt.latency_s if reply is None else reply.latency_s,
             cost_usd=usd_from_nano(sum(one.cost_nano for one in own)),
-            error=CallError(STOPPED, receipt.says) if receipt.stopped else None,
+            error=error,
             extra=({} if name == asked else {FALLBACK: 1.0})
             | ({} if request.api.is_chat else {EMBEDDING: 1.0})
             | kept(None if reply is None else reply.usage),

@@ -3,12 +3,14 @@
 *Budget forcing* (Muennighoff et al. 2025, "s1: Simple test-time scaling", section 3): where a cut
 is reached the thought is closed and the answer asked for; the next cut goes on from what was
 thought so far, without that answer. So the endpoint must go on from a message that the assistant
-has begun.
+has begun. Where its reply begins with that message again, as those of llama.cpp's server do, one
+probe settles whether it repeats what it goes on from.
 """
 
+import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated, ClassVar
 
@@ -31,6 +33,9 @@ MOST_TOKENS = 1_000_000
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
 OPENS = "<think>\n"
 CLOSES = "\n</think>\n\nAnswer: "
+_BEGUN = "Pebble after pebble, the jay"
+PROBE = Prompt((Message("user", "Go on."), Message("assistant", _BEGUN)), max_tokens=8)
+"""Asks what an endpoint does with a begun message: nobody would begin a reply so."""
 
 
 class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
@@ -59,6 +64,27 @@ class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
         return ThinkingAgent(model, role=name, prompts=prompts, **self.options())
 
 
+@dataclass
+class Continuation:
+    """Whether an endpoint repeats the message that it goes on from."""
+
+    repeats: bool | None = None
+    """None: nothing asked for that yet."""
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def after(self, client: CountingClient, model: Model, prompt: Prompt) -> Completion:
+        """Have a model go on from a prompt; return what it adds."""
+        done = await client.ask(model, prompt)
+        new = _new(prompt.messages[-1], done.text)
+        if new is None:
+            return done
+        async with self._asking:
+            if self.repeats is None:
+                said = await client.beside().ask(model, PROBE)
+                self.repeats = _new(PROBE.messages[-1], said.text) is not None
+        return replace(done, text=new) if self.repeats else done
+
+
 @dataclass(frozen=True)
 class ThinkingAgent:
     """Thinks up to the cut of its round and answers there; in the next it thinks on.
@@ -82,6 +108,7 @@ class ThinkingAgent:
     top_logprobs: int = 0
     """Alternatives to each token of an answer to ask for. From 1 on, the trace has the answer's
     `mean_logprob` and `entropy` where the model gives log-probabilities."""
+    continuation: Continuation = field(default_factory=Continuation, repr=False, compare=False)
 
     def at(self, number: int) -> "ThinkingAgent":
         """Return an agent that thinks up to one cut, numbered from 1, without answering before."""
@@ -104,9 +131,10 @@ class ThinkingAgent:
             stop=(self.closes.strip().splitlines()[0],),
             seed=turn.round if self.temperature else None,
         )
-        more = await client.ask(self.model, prompt)
+        more = await self.continuation.after(client, self.model, prompt)
         closed = self.opens + thought + more.text + self.closes
-        done = await client.ask(
+        done = await self.continuation.after(
+            client,
             self.model,
             Prompt(
                 (*first, *_begun(closed)),
@@ -135,6 +163,19 @@ class ThinkingAgent:
 def _begun(text: str) -> tuple[Message, ...]:
     """Return the message that the assistant is to go on with, if it has begun one."""
     return (Message("assistant", text),) if text else ()
+
+
+def _new(begun: Message, text: str) -> str | None:
+    """Return what a reply has after the message that was begun; None: it does not repeat that.
+
+    >>> _new(Message("assistant", "One, "), "One, two"), _new(Message("assistant", "One,"), " two")
+    ('two', None)
+    """
+    told, said = begun.content, text
+    if not text.startswith(told):
+        told, said = told.strip(), text.lstrip()  # as templates trim messages
+    repeated = begun.role == "assistant" and told.strip() and said.startswith(told)
+    return said[len(told) :] if repeated else None
 
 
 def _again(end: Call, number: int) -> Call:
