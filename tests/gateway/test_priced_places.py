@@ -404,7 +404,7 @@ def test_a_response_says_by_its_output_how_often_a_tool_ran(
     ran = {"type": "web_search_call", "id": "ws_1"}
     paid = []
     with gateway(tmp_path, priced) as running:
-        said: list[Any] = list(RESPONSE["output"])
+        said: Any = RESPONSE["output"]
         for output in ([ran, ran, *said], said):
             whole = RESPONSE | {"output": output}
             with pytest.MonkeyPatch.context() as patch:
