@@ -90,7 +90,8 @@ class Endpoint:
 
     async def _serve(self, started: threading.Event) -> None:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._chat)
+        for path in ("chat/completions", "messages"):
+            app.router.add_post(f"/v1/{path}", self._chat)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)

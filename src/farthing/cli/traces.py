@@ -150,18 +150,32 @@ def reprice(
     with Store.read(store) as opened:
         found = reprice(opened.traces(), own, lambda name: published(name, None))
     if as_json:
-        return show_json({name: one.to_json() for name, one in found.items()})
+        return show_json(
+            {
+                name: {
+                    figure.replace("_nano", "_usd"): some / 1e9 if "_nano" in figure else some
+                    for figure, some in one.items()
+                }
+                for name, one in found.items()
+            }
+        )
     for name, one in found.items():
-        if one.priced < one.calls:
+        if lacking := one["calls"] - one["priced"]:
             remark(
-                f"note: {name}: {counted(one.calls - one.priced, 'call')} without a cost before "
+                f"note: {name}: {counted(lacking, 'call')} without a cost before "
                 "or now; --price MODEL=IN,OUT prices those with tokens"
             )
     headings = ("Model", "Calls", "Recorded", "Today", "Change")
     lines = [
-        (name, f"{one.priced:,}", dollars(one.recorded_nano), dollars(one.listed_nano), change)
+        (
+            name,
+            f"{one['priced']:,}",
+            dollars(one["recorded_nano"]),
+            dollars(one["today_nano"]),
+            change,
+        )
         for name, one in found.items()
-        for change in [_change(one.recorded_nano, one.listed_nano)]
+        for change in [_change(one["recorded_nano"], one["today_nano"])]
     ]
     return show(Table.of(headings, lines))
 

@@ -15,7 +15,7 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import ModelInfo, StartDateConstraint, TieredPrices, TimeOfDateConstraint
 
 from farthing.models.base import Usage
-from farthing.models.prices import Rates, TokenPrice
+from farthing.models.prices import CHEAPER_TIERS, Rates, TokenPrice
 
 _PLAIN = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 _KINDS = {
@@ -92,7 +92,7 @@ class ListPrice:
 
     def unpriced(self, usage: Usage, at: datetime | None = None) -> tuple[str, ...]:
         """Return the names of what such a call took that nobody knows the price of."""
-        price = self.at(at, usage.tier)
+        price = self.at(at, None if usage.tier in CHEAPER_TIERS else usage.tier)
         if price is None:
             return (f"service_tier {usage.tier}",)
         return price.unpriced(replace(usage, tier=None))
@@ -116,6 +116,9 @@ def is_whole(price: ListPrice) -> bool:
 
 def _token_price(info: ModelInfo, prices: Any) -> TokenPrice:
     named = {name: _tiers(price) for name, price in vars(prices).items() if price is not None}
+    asked = "claude" in info.id  # Anthropic's models write what they are asked to, others more
+    if not asked and "input_mtok" in named:  # without a price of their own writes are input
+        named.setdefault("cache_write_mtok", named["input_mtok"])
     starts = sorted({0, *(start for name in (*_PLAIN, *_KINDS) for start in named.get(name, ()))})
     beside = {name: max(price.values()) for name, price in named.items() if name not in _COUNTED}
     tools = {name: usd for name, usd in beside.items() if name.endswith(_TOOLS)}
@@ -128,8 +131,7 @@ def _token_price(info: ModelInfo, prices: Any) -> TokenPrice:
             for name in beside
             if name not in tools or info.id.startswith(_SEARCHES)
         ),
-        # Anthropic's models write what they are asked to; others do so by themselves.
-        writes_unasked="cache_write_mtok" in named and "claude" not in info.id,
+        writes_unasked=not asked,
     )
 
 

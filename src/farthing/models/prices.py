@@ -22,7 +22,7 @@ _LEAST = Decimal("0.001")
 """USD for a million tokens that no list is below, and which at none is the price of one."""
 
 
-_CHEAPER_TIERS = frozenset({"flex", "batch"})
+CHEAPER_TIERS = frozenset({"flex", "batch"})
 """At these a call costs no more than at the standard one."""
 
 
@@ -203,7 +203,7 @@ class TokenPrice:
         taken |= {name for name in ("audio_input", "audio_output") if getattr(usage, name)}
         taken |= {"output_citation_tokens"} & dict(usage.units).keys()
         missing = set(self.needs) - dict(usage.units).keys()
-        tier = usage.tier is not None and usage.tier not in _CHEAPER_TIERS
+        tier = usage.tier is not None and usage.tier not in CHEAPER_TIERS
         own = (f"service_tier {usage.tier}",) if tier else ()
         return (*own, *sorted(taken - known | missing))
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from farthing.money import nano_from_usd
 MOST_TOKENS = 10**12
 """The most that a provider's count is taken for: what it costs still fits 64 bits."""
 _MOST_USD = 10**6
+_LONGEST = 200
+"""Characters of the longest name that means something."""
 _INPUT, _OUTPUT = "input_tokens", "output_tokens"
 COUNTS = (
     "cached_tokens",
@@ -91,11 +94,9 @@ class _Counts:
     """Whether cached tokens stand beside the input, by their name."""
 
     def add(self, path: str, value: Any) -> None:
-        name = next((name for name, pattern in _PATTERNS if pattern.search(path)), "")
+        name, found = _name(path), count(value)
         if not name:
             return
-        name = "*" + path.rpartition(".")[2] if name == "*" else name
-        found = count(value)
         if found is None:
             self.unreadable.add(name)
             return
@@ -194,11 +195,11 @@ def usage_in(reply: bytes) -> Usage | None:
     try:
         said = _SAID.decode(reply)
         around = {**msgspec.structs.asdict(said), "usageMetadata": said.gemini, "choices": None}
-        if said.usage is None and b"usage" in (choices := bytes(said.choices)):
+        if not said.usage and b"usage" in (choices := bytes(said.choices)):
             around["choices"] = msgspec.json.decode(choices)
+        return read_usage(said.usage, around)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return read_usage(said.usage, around)
 
 
 def count(value: Any) -> int | None:
@@ -212,11 +213,21 @@ def count(value: Any) -> int | None:
     return None if some is None or some % 1 else int(some)
 
 
+@lru_cache(maxsize=4096)
+def _name(path: str) -> str:
+    """Return what is counted at a place; nothing where that is no count."""
+    known = path if len(path) <= _LONGEST else ""
+    name = next((name for name, pattern in _PATTERNS if pattern.search(known)), "")
+    return "*" + path.rpartition(".")[2] if name == "*" else name
+
+
 def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
     counts = _Counts()
     for path, value in _leaves(usage.get("billed_units", usage)):
         counts.add(path, value)
-    read, parts = _input(counts)
+    cached, hour = counts.get("cached", "audio_cached"), counts.get("hour")
+    minutes = max(counts.get("minutes"), counts.get("writes") - hour)
+    read = _input(counts, cached + minutes + hour)
     written = _output(counts, read)
     units = tuple(
         (name.removeprefix("*"), some)
@@ -228,15 +239,15 @@ def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
         return None
     names = ((_INPUT, read), (_OUTPUT, written))
     ins, outs = read or 0, written or 0
-    cached = min(parts.cached, ins)
-    hour = min(parts.hour, ins - cached)
+    cached = min(cached, ins)
+    hour = min(hour, ins - cached)
     thoughts = counts.known("reasoning")
     return Usage(
         ins,
         outs,
         cached_tokens=cached,
         reasoning_tokens=None if thoughts is None else min(thoughts, outs),
-        cache_writes=min(parts.minutes, ins - cached - hour),
+        cache_writes=min(minutes, ins - cached - hour),
         cache_writes_hour=hour,
         audio_input=min(counts.get("audio_input", "audio_cached"), ins),
         audio_cached=min(counts.get("audio_cached"), cached),
@@ -248,41 +259,24 @@ def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
     )
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What of the input came from the cache or went into it."""
-
-    cached: int
-    minutes: int
-    hour: int
-
-    @property
-    def all(self) -> int:
-        return self.cached + self.minutes + self.hour
-
-
-def _input(counts: _Counts) -> tuple[int | None, _Parts]:
+def _input(counts: _Counts, beside: int) -> int | None:
     """Return all input tokens, those of the cache among them, wherever they stand."""
-    hour = counts.get("hour")
-    minutes = max(counts.get("minutes"), counts.get("writes") - hour)
-    parts = _Parts(counts.get("cached", "audio_cached"), minutes, hour)
     read = counts.known("prompt", "input", "bare")
     total, written = counts.known("total"), counts.known("output")
     if read is None:
         if counts.says("prompt", "input", "bare") or total is None or written is None:
-            return None, parts
-        return max(0, total - written), parts
+            return None
+        return max(0, total - written)
     read += counts.get("tools_input")
     bare = counts.known("bare") is not None and counts.known("prompt", "input") is None
-    beside = parts.all + (counts.get("audio_input") if bare else 0)
+    within_read = beside <= read  # a part is never more than the whole
+    beside += counts.get("audio_input") if bare else 0
     apart = (bare or counts.disjoint) and counts.known("prompt") is None
     if total is not None and written is not None:
         outs = {written, written + counts.get("reasoning")}
         within, without = total - read in outs, total - read - beside in outs
         apart = without if within != without else apart
-    if apart or parts.all > read:  # a part is never more than the whole
-        read += beside
-    return read, parts
+    return read + beside if apart or not within_read else read
 
 
 def _output(counts: _Counts, read: int | None) -> int | None:
@@ -297,7 +291,8 @@ def _output(counts: _Counts, read: int | None) -> int | None:
             return None
         return max(0, total - read)
     thoughts, cited = counts.get("reasoning"), counts.get("output_citation_tokens")
-    beside = written + thoughts if thoughts > written or cited else written
+    apart = thoughts > written or cited or (total is None and counts.says("bare"))
+    beside = written + thoughts if apart else written
     return max(beside + cited, (total or 0) - (read or 0)) if read is not None else beside + cited
 
 
