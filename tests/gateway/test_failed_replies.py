@@ -208,6 +208,8 @@ FAILED: list[tuple[str, Any, int, int]] = [
     # path, whole reply, status that the client hears, nano-dollars
     (CHAT, {"error": RATE, "user_id": "u"}, 429, 0),
     (CHAT, {"error": "out of memory"}, 502, 0),
+    (CHAT, [{"error": RATE}], 429, 0),
+    (CHAT, {"error": RATE, "choices": "none", "model": 4}, 429, 0),
     (CHAT, chat("error", usage=USED), 502, NANO),
     (CHAT, chat("error", usage=USED | {"cost": 0}), 502, 0),
     (CHAT, chat("stop", error=BROKEN), 502, 0),

@@ -22,6 +22,7 @@ def choice(**more: Any) -> dict[str, Any]:
         ({"error": {"message": "slow down", "code": 429}, "user_id": "u"}, "rate_limit"),
         ({"error": {"message": "slow down", "code": "429"}}, "rate_limit"),
         ({"error": "out of memory"}, "connection"),
+        ([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}], "rate_limit"),
         ({"error": {"message": "no", "code": "content_filter"}}, "refused"),
         ({"error": {"message": "no", "type": "invalid_request_error"}}, "bad_request"),
         ({"error": {"code": "context_length_exceeded"}}, "context_too_long"),
@@ -52,11 +53,11 @@ def choice(**more: Any) -> dict[str, Any]:
         ({"output": [], "status": "incomplete"}, "incomplete"),
     ],
 )
-def test_a_reply_that_failed_says_how(reply: dict[str, Any], kind: str) -> None:
+def test_a_reply_that_failed_says_how(reply: Any, kind: str) -> None:
     found = reply_failure(reply)
     assert found is not None
     assert (found.kind.kind, found.passes) == (kind, False)
-    assert found.used == (Usage(10, 2) if "usage" in reply else None)
+    assert found.used == (Usage(10, 2) if isinstance(reply, dict) and "usage" in reply else None)
 
 
 @pytest.mark.parametrize(

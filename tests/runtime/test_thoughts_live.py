@@ -370,6 +370,7 @@ def test_an_endpoint_that_repeats_a_begun_message_is_asked_once_and_read_right(
     ]
     Path("questions.jsonl").write_text("\n".join(lines))
     found, probes = [], []
+    dry: tuple[str, ...] = ()
     for name, handle in (("on", going_on), ("again", repeating)):
         endpoint.reply, endpoint.requests = handle, []
         dry = ("collect", "job.toml", "--store", f"{name}.db", "--max-cost", "9", "--dry-run")

@@ -172,22 +172,23 @@ class HttpStream:
         if len(data) > MOST_OF_A_CHUNK:
             problem = f"has a chunk of more than {MOST_OF_A_CHUNK:,} bytes"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
-        failed, piece = self._read_piece(data)
+        piece = self._read_piece(data)
         self._model = self._model or piece.model
         if piece.usage is not None:
             self._usage = largest(self._usage, piece.usage)
-        if failed is not None and not failed.mild:
-            raise self._failed(failed)
-        self._cut = self._cut or failed
         self._heard.add(piece.said)
         self._counted = piece.counted or (self._counted and not piece.said)
         self._finished = piece.finished >= self._bound.choices
         self._done, self._opening = piece.last, self._opening and piece.opening
         return piece.wanted or (self._bound.include_usage and data != DONE)
 
-    def _read_piece(self, data: bytes) -> tuple[ReplyFailure | None, ReadPiece]:
+    def _read_piece(self, data: bytes) -> ReadPiece:
         try:
-            return failure_in(data), self._reader.read(data)
+            failed = failure_in(data)
+            if failed is not None and not failed.mild:
+                raise self._failed(failed)
+            self._cut = self._cut or failed
+            return self._reader.read(data)
         except UNREADABLE as error:
             problem = f"has a chunk that cannot be read: {error}"
         raise self._endpoint.malformed(problem, data, self._spent_nano)
@@ -217,7 +218,7 @@ class EventParser:
         if not self._begun:
             begin = text.removeprefix(BOM)
             self._begun = len(text) >= len(BOM) and bool(begin.strip())
-            self._whole = self._begun and begin.lstrip().startswith(b"{")
+            self._whole = self._begun and begin.lstrip()[:1] in (b"{", b"[")
             text = begin if self._begun else text
         self._rest = text
         if self._whole or not self._begun:

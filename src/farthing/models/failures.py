@@ -89,6 +89,8 @@ def reply_failure(reply: Any) -> ReplyFailure | None:
     >>> reply_failure({"choices": [{"finish_reason": "content_filter"}]}).kind.kind
     'filtered'
     """
+    if isinstance(reply, list) and len(reply) == 1:  # as Gemini wraps its errors
+        return reply_failure(reply[0])
     if not isinstance(reply, Mapping):
         return None
     if (kind := str(reply.get("type"))).startswith("response."):
