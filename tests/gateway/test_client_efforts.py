@@ -9,7 +9,7 @@ from aiohttp import web
 from chat_server import Endpoint, completion
 
 from farthing.gateway.chat_request import ChatRequest, read_request
-from farthing.gateway.http_upstream import WINDOW
+from farthing.gateway.request_bounds import WINDOW
 from farthing.gateway.stream_bounds import is_silent
 from farthing.gateway.task_match import TaskTemplate
 from farthing.gateway.upstream import open_upstreams

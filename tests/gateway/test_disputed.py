@@ -160,3 +160,16 @@ def test_a_reply_at_its_bound_is_not_disputed(tmp_path: Path) -> None:
     assert said["cost_usd"] == (2 * 10 + 1_000 * 20) / 1e6
     assert not said["cost_estimated"]
     assert total(str(tmp_path / "gateway.db"), "disputed:all").settled == Amount(calls=0)
+
+
+def test_a_policys_claim_counts_up_to_what_its_model_can_take(tmp_path: Path) -> None:
+    """All of a window of 3,000 tokens and as much output, at one and two dollars a million."""
+    made_bundle(tmp_path)
+    with Endpoint(reply=claiming(2, BILLION)) as stub:
+        text = config(stub, tmp_path / "bundle") + RECORD
+        text = text.replace(f'url = "{stub.url}"', f'url = "{stub.url}"\ncontext_window = 3000')
+        with gateway(tmp_path, text) as running:
+            said = receipt(running.chat("farthing/letters", SYSTEM, "number 7"))
+    assert said["answered_by"] == "small"
+    assert (said["cost_nano"], said["cost_estimated"]) == (3_000 * (1_000 + 2_000), True)
+    assert total(str(tmp_path / "gateway.db")).settled.nano == said["cost_nano"]

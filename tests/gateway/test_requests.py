@@ -14,6 +14,7 @@ from farthing.gateway.chat_request import (
     read_request,
 )
 from farthing.gateway.options import RequestOptions
+from farthing.gateway.priced_places import places_in
 from farthing.gateway.request_schema import RequestError
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -90,19 +91,6 @@ def test_what_is_not_plain(more: dict[str, Any]) -> None:
 )
 def test_what_is_plain(more: dict[str, Any]) -> None:
     assert read(**more).plain
-
-
-def test_audio_files_and_searches_are_opaque_and_images_are_counted() -> None:
-    url = {"url": "https://example.org/a.png"}
-    image = {"type": "image_url", "image_url": url}
-    sound = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
-    assert not read(tools=[{}]).opaque
-    pictured = read(messages=[{"role": "user", "content": [image]}])
-    assert (pictured.opaque, pictured.images, pictured.plain) == (False, [url], False)
-    for other in (sound, {"type": "file", "file": {}}, {"type": "image_url", "image_url": "u"}):
-        assert read(messages=[{"role": "user", "content": [image, other]}]).opaque
-    assert read(messages=[{"role": "assistant", "audio": {"id": "a"}}]).opaque
-    assert read(web_search_options={"search_context_size": "low"}).opaque
 
 
 @pytest.mark.parametrize(
@@ -272,5 +260,5 @@ def _read_or_refused(body: bytes, headers: dict[str, str]) -> None:
     except BadRequestError:
         return
     assert request.plain in {True, False}
-    assert request.opaque in {True, False}
+    assert all(map(str, places_in(request.body)))
     assert len(conversation_of(request)) == 16

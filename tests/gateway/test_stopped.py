@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 from chat_server import Endpoint
 from gateway_running import Running, gateway, models, serve_section
 from serving import marked, recorded, total, until
-from stub_upstream import chunk, events, streaming, usage_chunk
+from stub_upstream import chunk, events, saying, streaming, usage_chunk, whole
 from stub_upstream import serving as stub_serving
 
-from farthing.gateway.stream_bounds import AHEAD, HiddenTokens, StreamedTokens
+from farthing.gateway.stream_bounds import AHEAD, ENOUGH, HiddenTokens, StreamedTokens
 from farthing.models.base import Usage
 
 RECORD = "[record]\nshare = 0.0\n"
@@ -35,17 +36,23 @@ def stop_after(running: Running, pieces: int, **fields: Any) -> None:
             heard += connection.recv(4_096)
 
 
+def shows_all(running: Running) -> None:
+    """Have a model show all that it writes, as often as it takes to be believed."""
+    for _ in range(ENOUGH):
+        assert running.chat("large", "say it", stream=True).status == 200
+
+
 def test_a_stream_that_is_stopped_costs_what_its_text_can_have_cost(tmp_path: Path) -> None:
     database = str(tmp_path / "gateway.db")
     with Endpoint(lambda _: LONG) as stub:
         text = serve_section() + models(stub.url) + RECORD
         with gateway(tmp_path, text) as running:
-            assert running.chat("large", "say it", stream=True).status == 200
-            until(lambda: total(database).settled.calls == 1)
+            shows_all(running)
+            until(lambda: total(database).settled.calls == ENOUGH)
             whole = total(database).settled.nano
             stub.between_s = 0.02
             stop_after(running, 6)
-            until(lambda: total(database).settled.calls == 2)
+            until(lambda: total(database).settled.calls == ENOUGH + 1)
             figures = running.get("/metrics").body.decode()
     charged = total(database).settled.nano - whole
     # Six pieces of a word were heard, and the provider had written no more than some of the next.
@@ -64,7 +71,7 @@ def test_a_stream_that_is_stopped_costs_what_its_text_can_have_cost(tmp_path: Pa
     assert round((call.cost_usd or 0) * 1e9) == charged
 
 
-@pytest.mark.parametrize("fields", [{}, {"reasoning_effort": "high"}])
+@pytest.mark.parametrize("fields", [{}, {"reasoning_effort": "high"}, {"reasoning_effort": "none"}])
 def test_where_nothing_bounds_it_a_stopped_stream_costs_the_most(
     tmp_path: Path, fields: dict[str, Any]
 ) -> None:
@@ -73,8 +80,8 @@ def test_where_nothing_bounds_it_a_stopped_stream_costs_the_most(
         Endpoint(lambda _: LONG) as stub,
         gateway(tmp_path, serve_section() + models(stub.url)) as running,
     ):
-        if fields:  # else no whole stream of the model was seen
-            running.chat("large", "short", stream=True)
+        if fields:  # else no whole stream of the model was seen; with thoughts off none like it
+            shows_all(running)
         stub.between_s = 0.02
         stop_after(running, 4, **fields)
         until(lambda: len(marked(database)) == 1)
@@ -102,13 +109,44 @@ def test_a_model_that_hides_some_of_its_tokens_is_not_bounded_by_its_text() -> N
     shown, text = HiddenTokens(), StreamedTokens()
     text.add([{"content": "x" * 40}])
     known = []
-    for written in (10, 60, 10):
-        shown.learn(Usage(5, written), b"{}", text)
+    for written in (*[10] * ENOUGH, 60, *[10] * ENOUGH):
+        shown.learn(Usage(5, written), text)
         known.append(shown.known)
-    assert known == [True, False, False]
+    assert known == [*[None] * (ENOUGH - 1), True, *[False] * (ENOUGH + 1)]
     thinking = HiddenTokens()
-    thinking.learn(Usage(5, 10), b'{"completion_tokens_details": {"reasoning_tokens": 4}}', text)
+    thinking.learn(Usage(5, 10, reasoning_tokens=4), text)
     assert thinking.known is False
+
+
+@pytest.mark.parametrize("how", ["stream", "whole"])
+def test_a_model_that_thinks_at_times_is_not_taken_for_one_that_never_does(
+    tmp_path: Path, how: str
+) -> None:
+    """One that thought once may think again, however often it showed all it wrote since."""
+    database, thought = str(tmp_path / "gateway.db"), [0]
+    usage = {"prompt_tokens": 5, "completion_tokens": 60}
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        details = {"completion_tokens_details": {"reasoning_tokens": thought[0]}}
+        if not (await request.json()).get("stream"):
+            return await saying(whole(usage=usage | details))(request)
+        data = events(chunk(LONG), usage_chunk(**usage, **details))
+        return await streaming(data)(request)
+
+    async def ask() -> None:
+        async with stub_serving(handle) as stub:
+            text = serve_section() + models(stub.url, "large")
+            with gateway(tmp_path, text) as running:
+                thought[0] = 40
+                await asyncio.to_thread(running.chat, "large", "2 + 2?", stream=how == "stream")
+                thought[0] = 0
+                await asyncio.to_thread(shows_all, running)
+                stub.handle = streaming(events(chunk("4"), done=False), then="hang")
+                await asyncio.to_thread(stop_after, running, 1)
+                await asyncio.to_thread(until, lambda: len(marked(database)) == 1)
+
+    asyncio.run(ask())
+    assert marked(database)[0].amount.nano > 4_096 * 20_000
 
 
 def test_a_text_has_no_more_tokens_than_bytes() -> None:
@@ -130,7 +168,7 @@ def test_a_stream_whose_time_runs_out_costs_what_its_text_can_have_cost(tmp_path
         Endpoint(lambda _: LONG) as stub,
         gateway(tmp_path, serve_section() + models(stub.url)) as running,
     ):
-        running.chat("large", "say it", stream=True)
+        shows_all(running)
         before = total(database).settled.nano
         stub.between_s = 0.05
         began = time.monotonic()

@@ -35,7 +35,7 @@ from farthing.errors import (
 )
 from farthing.gateway.charging import RequestCharges, RequestLimits
 from farthing.gateway.chat_request import ChatRequest, read_request
-from farthing.gateway.http_upstream import WINDOW, HttpUpstream
+from farthing.gateway.http_upstream import HttpUpstream
 from farthing.gateway.paid_call import PaidCall
 from farthing.gateway.upstream import open_upstreams
 from farthing.gateway.upstream_base import Reply, StreamedReply, Upstream
@@ -170,7 +170,8 @@ def test_the_largest_cost_by_hand() -> None:
     tools = [{"type": "function", "function": {"name": "f", "description": "é" * 1_000}}]
     assert largest(ask(tools=tools)) > largest() + 2 * 2_000 * 2_000
     image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}]
-    assert largest(ask(messages=image)) == WINDOW * 2_000 + 50 * 8_000
+    with pytest.raises(BadRequestError, match=r"messages\[0\].content\[0\].*context_window"):
+        largest(ask(messages=image))
     assert largest(ask(messages=image), context_window=9) == 9 * 2_000 + 50 * 8_000
     text = len(
         '{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":}}]}]}'

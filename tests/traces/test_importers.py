@@ -108,7 +108,7 @@ SPEND = [
     for i, ((q, m), reply) in enumerate(REPLIES.items())
 ]
 STORED = [completion(m, reply) | {"messages": user(q)} for (q, m), reply in REPLIES.items()]
-LLM_LOGS = [
+LLM_LOGS: list[dict[str, object]] = [
     {
         "id": f"01m8{i}",
         "model": m,

@@ -68,8 +68,8 @@ class DeferredSettlements:
     """
 
     ledger: AccountLedger
-    costs: list[tuple[Hold, Amount]] = field(default_factory=list)
-    """Each with what its reply claims."""
+    costs: list[tuple[Hold, Amount, Amount]] = field(default_factory=list)
+    """Each with what its reply claims, and the most that counts of that."""
 
     def settle(self) -> None:
         """Settle what waits."""
@@ -77,24 +77,21 @@ class DeferredSettlements:
             settle_soon(self.ledger, *self.costs.pop())
 
 
-def disputed(hold: Hold, claimed: Amount) -> Amount:
+def disputed(most: Amount, claimed: Amount) -> Amount:
     """Return what a reply claims beyond what its call can have taken; nothing where it does not."""
-    most = hold.amount
-    if claimed.nano <= most.nano and claimed.tokens <= most.tokens:
-        return NOTHING
     nano, tokens = (
-        min(LARGEST, max(0, claimed.of(unit) - hold.amount.of(unit))) for unit in ("usd", "tokens")
+        min(LARGEST, max(0, claimed.of(unit) - most.of(unit))) for unit in ("usd", "tokens")
     )
     return Amount(nano, tokens, int(nano > 0 or tokens > 0))
 
 
-def settle_soon(ledger: AccountLedger, hold: Hold, claimed: Amount) -> None:
-    """Charge what a reply claims, at most what was set aside, and book the rest as disputed.
+def settle_soon(ledger: AccountLedger, hold: Hold, claimed: Amount, most: Amount) -> None:
+    """Charge what a reply claims, at most what its call can have taken; book the rest as disputed.
 
     Nobody waits for it: until it is written the hold counts in full, and it stays so where it
     cannot be written, which is logged.
     """
-    most, rest = hold.amount, disputed(hold, claimed)
+    rest = disputed(most, claimed)
     charged = Amount(min(claimed.nano, most.nano), min(claimed.tokens, most.tokens), claimed.calls)
     ledger.settle_soon(hold, charged)
     if rest.calls:
@@ -116,6 +113,8 @@ class RequestCharges:
     """Where settlements wait; None: they do not."""
     noting: frozenset[str] = frozenset()
     """Models whose calls note when they are written (`Sending`)."""
+    claimable: Mapping[str, Amount] = field(default_factory=dict)
+    """By model, the most that counts of what a reply claims, where that is known."""
     tries: list["ChargeAttempt"] = field(default_factory=list)
     """Every try of the request, in the order in which they began."""
 
@@ -133,6 +132,7 @@ class RequestCharges:
         """Return the try of a model that a hold is for."""
         sending = watched() if model in self.noting else None
         made = ChargeAttempt(self.ledger, hold, model, self.waiting, sending)
+        made.claimable = self.claimable.get(model, NOTHING)
         self.tries.append(made)
         return made
 
@@ -227,11 +227,21 @@ class ChargeAttempt:
     """What the list says, where the provider says that it billed another price."""
     max_tokens: int | None = None
     """The limit that it was sent with since more could not be paid; None: as it was asked."""
+    dropped: tuple[str, ...] = ()
+    """What was left out of the request, by its place."""
+    claimable: Amount = NOTHING
+    """The most that counts of what its reply claims, where that is more than was set aside."""
 
     @property
     def cost_nano(self) -> int:
         """What it cost, in nano-dollars, or can cost at most."""
         return self.hold.amount.nano if self.paid_nano is None else self.paid_nano
+
+    @property
+    def most(self) -> Amount:
+        """The most that can be charged for it."""
+        held, more = self.hold.amount, self.claimable
+        return Amount(max(held.nano, more.nano), max(held.tokens, more.tokens), held.calls)
 
     def settle(self, cost_nano: int | None, usage: Usage) -> None:
         """Put what it cost in place of the reservation; an unknown cost is the largest."""
@@ -240,22 +250,22 @@ class ChargeAttempt:
         self.estimated = usage.estimated or cost_nano is None
         self.paid_nano = cost_nano
         counted = not usage.estimated and (self.error is None or self.counted is not None)
-        self.usage = usage.within(self.hold.amount.tokens) if counted else None
+        self.usage = usage.within(self.most.tokens) if counted else None
         if usage.estimated and usage.unknown:  # a count that nobody knows the price of
             names = [DISPUTED + name for name in self.hold.accounts]
             self.ledger.book_soon(names, Amount(0, 0, 1))
         tokens = usage.input_tokens + usage.output_tokens
         claimed = Amount(self.cost_nano, tokens, self.hold.amount.calls)
-        if disputed(self.hold, claimed).calls:
+        if disputed(self.hold.amount, claimed).calls:
             self._dispute(claimed)
         if self.waiting is None:
-            settle_soon(self.ledger, self.hold, claimed)
+            settle_soon(self.ledger, self.hold, claimed, self.most)
         else:
-            self.waiting.costs.append((self.hold, claimed))
+            self.waiting.costs.append((self.hold, claimed, self.most))
 
     def bounded(self, reply: Reply) -> Reply:
         """Return a reply that took no more than can be: what it claims beyond is disputed."""
-        usage = reply.usage.within(self.hold.amount.tokens)
+        usage = reply.usage.within(self.most.tokens)
         return reply if usage is reply.usage else replace(reply, usage=usage)
 
     async def failed(self, error: ModelError, cost_nano: int | None) -> None:
@@ -282,18 +292,19 @@ class ChargeAttempt:
             await self.ledger.unknown(self.hold)
 
     def _dispute(self, claimed: Amount) -> None:
-        """Count no more than was set aside, and say so."""
-        most = self.hold.amount
+        """Count no more than the call can have taken, and say so."""
+        most, held = self.most, self.hold.amount
         self.estimated = True
         self.paid_nano = min(claimed.nano, most.nano)
         LOG.warning(
-            "%s: a reply claims %s for %d tokens, and its call can cost at most %s for %d: that is "
+            "%s: a reply claims %s for %d tokens, and its call can cost at most %s for %d: %s is "
             "charged, and the rest is disputed; compare the provider's bill",
             self.model,
             dollars(claimed.nano),
             claimed.tokens,
-            dollars(most.nano),
-            most.tokens,
+            dollars(held.nano),
+            held.tokens,
+            dollars(self.paid_nano),
             extra=about(self.model),
         )
 

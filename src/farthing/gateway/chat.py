@@ -31,6 +31,7 @@ from farthing.models.chat_completions import UNREADABLE
 from farthing.models.thinking import effort_of, split_name
 from farthing.runtime.answer import Answer
 from farthing.storage.keys import KeyRecord
+from farthing.storage.ledger.base import Amount
 from farthing.storage.ledger.ledger import AccountLedger
 
 STOPPED = "the client stopped the stream, or its time ran out"
@@ -219,6 +220,7 @@ class Chat:
         policy, lease_s = route.policy.name if route.policy else None, self.config.serve.lease_s
         others = route.policy is not None and route.policy.section.brings_models
         noting = frozenset[str]() if others else self.proxy.noting
+        claimable: dict[str, Amount] = {} if others else self.proxy.claimable
         charges = RequestCharges(
             self.ledger,
             self.limits,
@@ -228,6 +230,7 @@ class Chat:
             asked.trace,
             waiting,
             noting,
+            claimable,
             asked.tries,
         )
         try:
@@ -315,6 +318,7 @@ class Chat:
             calls=attempts_json(charges.tries),
             says=f"Nothing is promised: {why}.",
             max_tokens=charges.tries[-1].max_tokens,
+            dropped=charges.tries[-1].dropped,
             outside=asked.outside,
             stopped=why == STOPPED,
         )

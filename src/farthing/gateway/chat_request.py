@@ -13,7 +13,6 @@ import msgspec
 
 from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
-from farthing.gateway.image_tokens import images_in, is_image
 from farthing.gateway.options import RequestOptions, read_options
 from farthing.gateway.request_schema import RequestError, checked
 
@@ -76,17 +75,6 @@ class ChatRequest:
             and all(value in _NO_EFFECT for value in others)
             and all(map(_is_spoken, self.messages))
         )
-
-    @property
-    def opaque(self) -> bool:
-        """Whether what is no image in it may be read as more tokens than it has bytes: audio."""
-        readable = (_is_text(message, images=True) for message in self.messages)
-        return bool(self.body.get("web_search_options")) or not all(readable)
-
-    @property
-    def images(self) -> list[Mapping[str, Any]]:
-        """The images in it, each with its `url` and maybe its `detail`."""
-        return list(images_in(self.messages))
 
 
 def read_request(
@@ -200,12 +188,10 @@ def _is_spoken(message: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_text(message: Mapping[str, Any], *, images: bool = False) -> bool:
-    """Return whether a message is text alone, or where they are allowed text and images."""
+def _is_text(message: Mapping[str, Any]) -> bool:
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     return not message.get("audio") and all(
-        (part.get("type") in ("text", "refusal") and isinstance(part.get(part["type"]), str))
-        or (images and is_image(part))
+        part.get("type") in ("text", "refusal") and isinstance(part.get(part["type"]), str)
         for part in parts
     )

@@ -50,6 +50,8 @@ class Receipt:
     """Whether requests are made as those in the bundle's traces were; None: no bundle decided."""
     max_tokens: int | None = None
     """The limit that it was asked with since more could not be paid; None: as the client asked."""
+    dropped: tuple[str, ...] = ()
+    """What was left out of the request, by its place."""
     outside: str | None = None
     """By what it is outside a policy's task, where it is or nearly is one's."""
     stopped: bool = False
@@ -74,6 +76,7 @@ class Receipt:
             "provenance": self.provenance,
             "mode": self.mode,
             "max_tokens": self.max_tokens,
+            "dropped": list(self.dropped),
             "outside": self.outside,
             "set": list(self.answers),
         }
@@ -170,6 +173,7 @@ _HEADERS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
     "Provenance": ("provenance", _TEXT),
     "Mode": ("mode", _TEXT),
     "Max-Tokens": ("max_tokens", _TEXT),
+    "Dropped": ("dropped", lambda places: ", ".join(places or ()) or None),
     "Outside": ("outside", _TEXT),
 }
 """Header to the field that it repeats, and how it is written."""

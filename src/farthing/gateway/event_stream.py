@@ -62,8 +62,9 @@ class EventStream(Response):
         if isinstance(first[0], Receipt):
             self.headers.update(first[0].headers())
         else:
-            known = {"max_tokens": asked.tries[-1].max_tokens, "outside": asked.outside}
-            self.headers.update(headers_of(known))
+            sent = asked.tries[-1]
+            known = {"max_tokens": sent.max_tokens, "dropped": sent.dropped}
+            self.headers.update(headers_of(known | {"outside": asked.outside}))
         self._asked, self._pieces, self._first = asked, pieces, first
         self._ending = ending
         self._kept: list[bytes] = []

@@ -8,8 +8,6 @@ pixels; at most 2,048 by 768 pixels, which are 8. Patches: one for each 32 by 32
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 _MOST_TILES = 8
 _MOST_PATCHES = 1_536
@@ -54,26 +52,3 @@ def tokens_of_image(model: str, detail: str | None) -> int | None:
         base, tile = _TILED[name]
         return base if detail == "low" else base + _MOST_TILES * tile
     return None
-
-
-def images_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the `image_url` of each image in messages."""
-    for message in messages:
-        content = message.get("content")
-        for part in content if isinstance(content, list) else ():
-            if is_image(part):
-                yield part["image_url"]
-
-
-def is_image(part: Mapping[str, Any]) -> bool:
-    """Return whether a part of a message is an image, as OpenAI writes one.
-
-    >>> is_image({"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}})
-    True
-    """
-    image = part.get("image_url")
-    return (
-        part.get("type") == "image_url"
-        and isinstance(image, dict)
-        and isinstance(image.get("url"), str)
-    )

@@ -105,6 +105,9 @@ class PaidCall:
         request, call, hold = await self._reserve(self.request, _SHORTENINGS)
         async with self.charges.trying(self.upstream.name, hold) as held:
             held.max_tokens = None if request is self.request else request.limit
+            held.dropped = call.bound.dropped
+            if call.bound.claimed is not None:
+                held.claimable = call.bound.claimed.amount
             yield call, held
 
     async def _reserve(
@@ -146,7 +149,7 @@ class PaidCall:
                 "(max_completion_tokens)",
                 most - spent,
             )
-        return Amount(bound.nano, bound.tokens, 1)
+        return bound.amount
 
     def _payable(self, error: BudgetError) -> int | None:
         """Return how many output tokens what is left can pay; None: none, or no limit costs less.

@@ -30,6 +30,7 @@ class SpokenUpstream:
 
     notes_sending = False
     max_output = None
+    claimed = None
 
     def __init__(self, name: str, model: Model, price: Price | None, patience: RetryPolicy) -> None:
         self.name = name

@@ -19,6 +19,7 @@ from farthing.gateway.deadline import Deadline
 from farthing.gateway.paid_call import PaidCall
 from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply, StreamedReply, Upstream
+from farthing.storage.ledger.base import Amount
 
 LOG = logging.getLogger("farthing.gateway")
 _AT_FAULT = frozenset({BadRequestError.kind, ContentRefusedError.kind})
@@ -46,6 +47,12 @@ class Proxy:
     def noting(self) -> frozenset[str]:
         """The models whose calls note when they are written."""
         return frozenset(name for name, one in self.upstreams.items() if one.notes_sending)
+
+    @cached_property
+    def claimable(self) -> dict[str, Amount]:
+        """The most that counts of what a reply of each model claims, where that is known."""
+        claimed = {name: one.claimed for name, one in self.upstreams.items()}
+        return {name: bound.amount for name, bound in claimed.items() if bound is not None}
 
     def fallback_chain(self, name: str) -> list[str]:
         """Return a model and those that stand in for it, in turn."""

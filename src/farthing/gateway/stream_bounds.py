@@ -5,7 +5,6 @@ A model that thinks in silence writes more; of a model that is not known to writ
 kind, the text is no bound.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,29 +16,33 @@ from farthing.models.thinking import NONE, effort_of
 
 AHEAD = 64
 """Tokens that a provider may write before it notices that nobody listens, beside one piece."""
+ENOUGH = 20
+"""Whole streams that show all their tokens before the next is taken to: a model may think at times,
+and then hides some with a chance of about one in so many."""
 _SILENT = ("reasoning", "reasoning_effort", "thinking", "enable_thinking", "prediction")
 """Parameters that ask for tokens which nobody is shown."""
-_THOUGHT = re.compile(rb'"reasoning_tokens"\s*:\s*[1-9]')
 
 
 @dataclass
 class HiddenTokens:
-    """Whether a model shows all that it writes, as far as its whole streams tell."""
+    """Whether a model shows all that it writes, as far as its whole replies tell."""
 
-    known: bool | None = None
-    """None: no whole stream of it was seen yet."""
+    _shown: int = 0
+    _hides: bool = False
 
-    def learn(self, usage: Usage, counts: bytes, heard: "StreamedTokens") -> None:
-        """Compare what a whole stream was charged with its text; once it hid something, it may.
+    @property
+    def known(self) -> bool | None:
+        """None: too few whole streams of it were seen."""
+        return False if self._hides else (self._shown >= ENOUGH or None)
 
-        Args:
-            usage: as the provider counted it.
-            counts: the same, as it came.
-            heard: what it said.
+    def learn(self, usage: Usage, heard: "StreamedTokens | None" = None) -> None:
+        """Compare what a whole stream was charged, or another reply, with what was `heard` of it.
+
+        Once a model hid something, it may again.
         """
-        thought = bool(usage.reasoning_tokens) or _THOUGHT.search(counts) is not None
-        hidden = thought or not heard.can_have(usage.output_tokens)
-        self.known = self.known is not False and not hidden
+        hidden = heard is not None and not heard.can_have(usage.output_tokens)
+        self._hides = self._hides or hidden or bool(usage.reasoning_tokens)
+        self._shown += heard is not None
 
 
 @dataclass

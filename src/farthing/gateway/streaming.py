@@ -59,7 +59,6 @@ class HttpStream:
         self._chunks = self._read()
         self._first: list[bytes] | None = None
         self._usage: Usage | None = None
-        self._counts = b""
         self._model: str | None = None
         self._counted = self._done = self._finished = False
         self._opening = True
@@ -166,7 +165,7 @@ class HttpStream:
         reply = self._took(self._usage, self._model)
         self._reply = replace(reply, cut=self._cut)
         if self._usage is not None and not self._bound.silent:
-            self._bound.shown.learn(self._usage, self._counts, self._heard)
+            self._bound.shown.learn(self._usage, self._heard)
 
     def _wanted(self, data: bytes) -> bool:
         """Note what a chunk says of the whole; return whether the client is to have it."""
@@ -176,7 +175,7 @@ class HttpStream:
         piece = self._read_piece(data)
         self._model = self._model or piece.model
         if piece.usage is not None:
-            self._usage, self._counts = largest(self._usage, piece.usage), piece.counts
+            self._usage = largest(self._usage, piece.usage)
         self._heard.add(piece.said)
         self._counted = piece.counted or (self._counted and not piece.said)
         self._finished = piece.finished >= self._bound.choices

@@ -70,6 +70,11 @@ class LimitedUpstream:
         return self._upstream.max_output
 
     @property
+    def claimed(self) -> Bound | None:
+        """The most that a reply can claim; None: nobody says."""
+        return self._upstream.claimed
+
+    @property
     def patience(self) -> RetryPolicy:
         """How often and how long to try."""
         return self._upstream.patience

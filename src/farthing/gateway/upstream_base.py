@@ -13,6 +13,7 @@ from farthing.models.base import Usage
 from farthing.models.failures import ReplyFailure
 from farthing.models.prices import Price
 from farthing.models.retry import RetryPolicy
+from farthing.storage.ledger.base import LARGEST, Amount
 
 ASSUMED_OUTPUT = 4_096
 """Most output tokens where one must name a limit and nobody does: of a policy's task, of a model
@@ -21,12 +22,22 @@ that is no HTTP endpoint, and of what counts against a rate limit until the repl
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that one try of a request can take."""
+    """The most that one try of a request can take, as it is sent."""
 
     nano: int | None
     """Nano-dollars; None where the model has no price."""
     tokens: int
     """Input and output together."""
+    claimed: "Bound | None" = None
+    """The most that a reply can claim to have taken: all that the model can read and write, at its
+    dearest rate; None: nobody says how much that is."""
+    dropped: tuple[str, ...] = ()
+    """What of the request is left out, by its place."""
+
+    @property
+    def amount(self) -> Amount:
+        """The same as a ledger counts it; without a price, no money."""
+        return Amount(min(self.nano or 0, LARGEST), min(self.tokens, LARGEST), 1)
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,11 @@ class Upstream(Protocol):
     @property
     def max_output(self) -> int | None:
         """Most output tokens that it writes, whatever is asked for; None: nobody says."""
+        ...
+
+    @property
+    def claimed(self) -> Bound | None:
+        """The most that a reply to a chat can claim; None: nobody says what the model takes in."""
         ...
 
     @property

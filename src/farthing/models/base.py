@@ -73,6 +73,11 @@ class Usage:
     unknown: tuple[str, ...] = field(default=(), repr=False)
     """Counts of tokens that nobody told, which are 0 above: `input_tokens`, `output_tokens`."""
 
+    @property
+    def uses(self) -> tuple[tuple[str, int], ...]:
+        """How often the provider ran tools of its own, out of `units`."""
+        return tuple(one for one in self.units if not one[0].endswith(("_tokens", "_seconds")))
+
     def read(self) -> "Usage":
         """Return the input tokens alone.
 

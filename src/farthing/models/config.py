@@ -194,14 +194,15 @@ class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audio_input_per_million: Dollars | None = None
     audio_output_per_million: Dollars | None = None
     per_request: Dollars = 0.0
+    per_tool_use: Dollars | None = None
     per_second: Dollars | None = None
 
     def __post_init__(self) -> None:
         tokens = (self.input_per_million, self.output_per_million)
         by_token = None not in tokens and self.per_second is None
         cache = (self.cached_input_per_million, self.cache_write_per_million)
-        hour = self.cache_write_hour_per_million
-        none = {*tokens, *cache, hour, *self._sound} == {None} and not self.per_request
+        more = (self.cache_write_hour_per_million, self.per_tool_use)
+        none = {*tokens, *cache, *more, *self._sound} == {None} and not self.per_request
         by_time = none and self.per_second is not None
         if not by_token and not by_time:
             raise ValueError(
@@ -222,7 +223,8 @@ class _PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             more=tuple((name, _exact(usd)) for name, usd in sound if usd is not None),
         )
         unasked = rates.cache_write is not None
-        return TokenPrice((rates,), _exact(self.per_request), writes_unasked=unasked)
+        request, use = _exact(self.per_request), _maybe(self.per_tool_use)
+        return TokenPrice((rates,), request, writes_unasked=unasked, use=use)
 
     @property
     def _sound(self) -> tuple[float | None, float | None]:

@@ -39,6 +39,11 @@ class OpenAISettings(RemoteSettings, frozen=True, kw_only=True, forbid_unknown_f
     apis: list[ApiName] | None = None
     """What a gateway may pass on to the endpoint in its own form, beside chat completions; None: as
     its address tells. What it does not speak is asked as a chat, where it is text."""
+    provider_tools: Literal["refuse", "drop", "price"] = "refuse"
+    """What a gateway does with what the provider runs at a price beside tokens, such as a search:
+    it refuses the request, leaves that out, or reserves and charges its price."""
+    tool_uses: Annotated[int, msgspec.Meta(ge=1)] = 10
+    """Most uses of it in one reply, of each kind."""
     dialect: DialectName | None = None
     """Whose names for efforts and budgets the endpoint takes; None: as its address tells."""
 

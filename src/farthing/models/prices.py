@@ -163,6 +163,8 @@ class TokenPrice:
     """Of these names those that any call takes some of, and nobody bounds how many."""
     writes_unasked: bool = False
     """Whether input may go into the provider's cache, at its price, though nobody asks for it."""
+    use: Decimal | None = None
+    """USD for one use of any other tool that the provider runs; None: nobody says."""
 
     def __str__(self) -> str:
         """Say every figure; equal prices read alike."""
@@ -197,6 +199,7 @@ class TokenPrice:
         """
         known = {name for name, _ in (*self.rates[0].more, *self.units)}
         taken = {name for name, some in usage.units if some and not name.endswith("_tokens")}
+        taken -= set() if self.use is None else dict(usage.uses).keys()
         taken |= {name for name in ("audio_input", "audio_output") if getattr(usage, name)}
         taken |= {"output_citation_tokens"} & dict(usage.units).keys()
         missing = set(self.needs) - dict(usage.units).keys()
@@ -205,8 +208,8 @@ class TokenPrice:
         return (*own, *sorted(taken - known | missing))
 
     def _nano(self, per_million: Decimal, usage: Usage) -> int:
-        units = dict(usage.units)
-        beside = sum((units.get(name, 0) * usd for name, usd in self.units), self.request)
+        usd, other = dict(self.units), self.use or Decimal(0)
+        beside = self.request + sum(some * usd.get(name, other) for name, some in usage.uses)
         return nano_from_usd(per_million / _MILLION + beside)
 
 

@@ -1,14 +1,13 @@
 """An API that clients speak: how its requests and replies are read, and a chat's written in it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import msgspec
 
 from farthing.gateway.errors import ApiError
-from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
 
@@ -34,8 +33,6 @@ class ReadPiece(msgspec.Struct, frozen=True):
     """What it adds to the reply: all texts in it count."""
     usage: Usage | None = None
     """Of all so far; None: this piece does not say."""
-    counts: bytes = b""
-    """The same, as it came."""
     model: str | None = None
     opening: bool = False
     """Whether it says only that a reply begins: one that fails after it has not begun."""
@@ -69,16 +66,6 @@ class Translator(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Content:
-    """What of a request is no text."""
-
-    images: tuple[tuple[str, str | None], ...] = ()
-    """Address or data of each image, and its detail where that is named."""
-    opaque: bool = False
-    """Whether more of it is no text, and so may be any number of tokens."""
-
-
 class Untranslated:
     """Leaves chunks as they are."""
 
@@ -102,8 +89,8 @@ class Api(ABC):
     """The fields that are checked; all others go to the provider unchanged."""
     limit: ClassVar[str | None]
     """The field that limits output tokens."""
-    priced: ClassVar[Mapping[str, Callable[[Any], bool]]] = {}
-    """Fields that may have a price of their own, to a test of the values that have none."""
+    says_uses: ClassVar[bool] = False
+    """Whether each reply says how often the provider ran its tools."""
     is_chat: ClassVar[bool] = True
     """Whether it is a chat in another form, about which policies may decide."""
 
@@ -131,16 +118,6 @@ class Api(ABC):
     def text_in_piece(self, data: bytes) -> str:
         """Return what a piece of a stream adds to it."""
 
-    def check_priced(self, body: Mapping[str, Any]) -> None:
-        """Refuse what costs more than tokens at the model's price: it could not be reserved."""
-        for name, is_covered in self.priced.items():
-            if not is_covered(body.get(name)):
-                raise RequestError(f"'{name}' has a price of its own here; leave it out", name)
-
-    def content(self, _: Mapping[str, Any]) -> Content:
-        """Return what of a request is no text."""
-        return Content()
-
     def replies(self, body: Mapping[str, Any]) -> int:
         """Return how many replies are written for it, each up to the limit."""
         return body.get("n") or 1
@@ -164,17 +141,6 @@ class Api(ABC):
     def event(self, piece: bytes) -> bytes:
         """Return a piece as it is on the wire."""
         return b"data: " + piece + b"\n\n"
-
-
-def parts_in(items: Any) -> list[Mapping[str, Any]]:
-    """Return the parts of all messages' contents that are lists."""
-    found: list[Mapping[str, Any]] = []
-    for item in items if isinstance(items, list) else ():
-        content = item.get("content") if isinstance(item, dict) else None
-        found += (
-            [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-        )
-    return found
 
 
 def text_of(content: Any, kinds: Sequence[str]) -> tuple[str, bool]:

@@ -85,7 +85,6 @@ class ChatReader:
         return ReadPiece(
             choices,
             usage,
-            b"" if usage is None else bytes(chunk.usage),
             chunk.model,
             counted=final,
             wanted=not final,

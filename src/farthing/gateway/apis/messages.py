@@ -1,6 +1,6 @@
 """Anthropic's Messages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 from uuid import uuid4
 
@@ -10,11 +10,9 @@ from msgspec import Meta
 from farthing.gateway.apis.base import (
     MOST_TOKENS,
     Api,
-    Content,
     ReadPiece,
     ReadReply,
     known_fields,
-    parts_in,
     text_of,
     typed_event,
 )
@@ -26,15 +24,6 @@ from farthing.models.chat_completions import UNREADABLE
 from farthing.models.usage import largest, read_usage, usage_in
 
 _TEXTS = ("text",)
-_CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
-"""How the types of Anthropic's own tools begin that the client runs."""
-_PRICED: Mapping[str, Callable[[Any], bool]] = {
-    "tools": lambda tools: all(_is_own(one) for one in tools or ()),
-    "mcp_servers": lambda servers: not servers,
-    "container": lambda container: not container,
-    "speed": lambda speed: speed in (None, "standard"),
-    "inference_geo": lambda place: place in (None, "global"),
-}
 _SAME = ("model", "max_tokens", "temperature", "top_p", "stream")
 """Fields that a chat completion has as well."""
 _KNOWN: Mapping[str, Any] = dict.fromkeys(
@@ -51,7 +40,6 @@ _ERRORS = {
     504: "timeout_error",
 }
 _FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
-_HOUR = b'"ttl":"1h"'
 
 
 class AnthropicMessage(msgspec.Struct):
@@ -110,7 +98,6 @@ class Messages(Api):
     path: ClassVar = "/messages"
     body: ClassVar = MessagesBody
     limit: ClassVar = "max_tokens"
-    priced: ClassVar = _PRICED
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return its system prompt and messages as a chat; what is no text cannot be said."""
@@ -130,23 +117,6 @@ class Messages(Api):
         if (body.get("thinking") or {}).get("type") not in (None, "disabled"):
             chat["thinking"] = body["thinking"]
         return chat, other
-
-    def check_priced(self, body: Mapping[str, Any]) -> None:
-        """Refuse the provider's own tools, and a cache of an hour, which cost beside tokens."""
-        super().check_priced(body)
-        if _HOUR in msgspec.json.encode(body):
-            said = "'cache_control.ttl' of an hour has a price of its own here; leave it out"
-            raise RequestError(said, "cache_control")
-
-    def content(self, body: Mapping[str, Any]) -> Content:
-        """Return its images; documents are opaque, and so is an image that says not where it is."""
-        parts = parts_in(body["messages"])
-        for one in list(parts):
-            parts += parts_in([one])  # results of tools have parts of their own
-        images = [_source(one) for one in parts if one.get("type") == "image"]
-        unknown = any(one.get("type") in ("document", "search_result") for one in parts)
-        told = [(one, None) for one in images if one is not None]
-        return Content(tuple(told), unknown or len(told) < len(images))
 
     def replies(self, _: Mapping[str, Any]) -> int:
         """Return the one that it has."""
@@ -238,8 +208,7 @@ class MessagesReader:
             said = said if found.type.startswith("content_block") else []
             return ReadPiece(said, opening=found.type == "ping", finished=self._finished)
         self._usage = largest(self._usage, read_usage(found.usage))
-        counts = msgspec.json.encode(found.usage)
-        return ReadPiece(usage=self._usage, counts=counts, finished=self._finished)
+        return ReadPiece(usage=self._usage, finished=self._finished)
 
 
 class MessageEvents:
@@ -334,17 +303,6 @@ def _role(message: Mapping[str, Any]) -> str:
     if message["role"] not in ("user", "assistant", "system"):
         raise RequestError("'messages' has a message whose 'role' is not known", "messages")
     return str(message["role"])
-
-
-def _source(part: Mapping[str, Any]) -> str | None:
-    source = part.get("source")
-    said = source.get("data", source.get("url")) if isinstance(source, dict) else None
-    return said if isinstance(said, str) else None
-
-
-def _is_own(tool: Any) -> bool:
-    kind = tool.get("type") if isinstance(tool, dict) else ""
-    return kind in (None, "custom") or str(kind).startswith(_CLIENT_TOOLS)
 
 
 MESSAGES = Messages()

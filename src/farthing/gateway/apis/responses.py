@@ -1,6 +1,8 @@
 """OpenAI's Responses, the stateless part: what is asked stands in the request itself."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -9,17 +11,16 @@ from msgspec import Meta
 from farthing.gateway.apis.base import (
     MOST_TOKENS,
     Api,
-    Content,
     ReadPiece,
     ReadReply,
     known_fields,
-    parts_in,
     text_of,
     typed_event,
 )
 from farthing.gateway.apis.chat import CHAT, CHAT_REPLY, Model
 from farthing.gateway.apis.response_events import ResponseEvents, WrittenResponse, response_part
 from farthing.gateway.errors import ApiError
+from farthing.gateway.priced_places import PARTS, unit_of
 from farthing.gateway.request_schema import RequestError
 from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
@@ -27,13 +28,6 @@ from farthing.models.usage import usage_in
 
 _TEXTS = ("input_text", "output_text", "text")
 _STATEFUL = ("previous_response_id", "conversation", "prompt", "background")
-_OWN_TOOLS = ("function", "custom")
-"""Tools that the client runs; all others are the provider's, with prices of their own."""
-_PRICED: Mapping[str, Callable[[Any], bool]] = {
-    "service_tier": lambda tier: tier in (None, "auto", "default", "flex"),
-    "tools": lambda tools: all(_is_own(one) for one in tools or ()),
-    "modalities": lambda kinds: kinds in (None, [], ["text"]),
-}
 _SAME = (
     "model",
     "temperature",
@@ -121,7 +115,7 @@ class Responses(Api):
     path: ClassVar = "/responses"
     body: ClassVar = ResponsesBody
     limit: ClassVar = "max_output_tokens"
-    priced: ClassVar = _PRICED
+    says_uses: ClassVar = True
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return its instructions and messages as a chat; what is no text cannot be said."""
@@ -146,17 +140,6 @@ class Responses(Api):
             chat["reasoning_effort"] = effort
         return chat, other
 
-    def content(self, body: Mapping[str, Any]) -> Content:
-        """Return its images; files and sounds are opaque."""
-        parts = parts_in(body["input"])
-        images = [one for one in parts if one.get("type") == "input_image"]
-        known = ("input_text", "output_text", "text", "refusal", "input_image")
-        told = all(isinstance(one.get("image_url"), str) for one in images)
-        opaque = not told or any(one.get("type") not in known for one in parts)
-        return Content(
-            tuple((one["image_url"], one.get("detail")) for one in images if told), opaque
-        )
-
     def replies(self, _: Mapping[str, Any]) -> int:
         """Return the one that it has."""
         return 1
@@ -164,7 +147,7 @@ class Responses(Api):
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _RESPONSE.decode(body)
-        return ReadReply(usage_in(body), found.model)
+        return ReadReply(_with_uses(usage_in(body), found.output), found.model)
 
     def reader(self) -> "ResponsesReader":
         """Return a reader of one stream."""
@@ -231,12 +214,20 @@ class ResponsesReader:
         except UNREADABLE:
             return ReadPiece(counted=True, last=True)
         return ReadPiece(
-            usage=usage_in(bytes(found.response)),
-            counts=bytes(whole.usage),
+            usage=_with_uses(usage_in(bytes(found.response)), whole.output),
             model=whole.model,
             counted=True,
             last=True,
         )
+
+
+def _with_uses(usage: Usage | None, output: Sequence[_Item]) -> Usage | None:
+    """Return a usage with the uses of the provider's tools, which its output alone may say."""
+    if usage is None or usage.uses:
+        return usage
+    ran = [one.type for one in output if one.type.endswith("_call") and one.type not in PARTS]
+    uses = Counter(unit_of(kind.removesuffix("_call")) for kind in ran)
+    return replace(usage, units=(*usage.units, *uses.items()))
 
 
 def _role(item: Mapping[str, Any]) -> str:
@@ -244,10 +235,6 @@ def _role(item: Mapping[str, Any]) -> str:
     if role not in ("system", "developer", "user", "assistant"):
         raise RequestError("'input' has a message whose 'role' is not known", "input")
     return str(role)
-
-
-def _is_own(tool: Any) -> bool:
-    return isinstance(tool, dict) and tool.get("type") in _OWN_TOOLS
 
 
 RESPONSES = Responses()
