@@ -57,7 +57,8 @@ def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) ->
     async def claim() -> None:
         ledger = await open_ledger(str(tmp_path / "gateway.db"))
         hold = await ledger.reserve(["all", "model:large"], Amount(900_000, 45), (), lease_s=60)
-        settle_soon(ledger, hold, Amount(12_500_000_900_000, 1_000_000_045))
+        most = Amount(900_000, 45)
+        settle_soon(ledger, hold, Amount(12_500_000_900_000, 1_000_000_045), most)
         await ledger.aclose()
 
     asyncio.run(claim())
