@@ -17,8 +17,6 @@ from farthing.models.prices import Price, PriceTable
 from farthing.models.retry import RetryPolicy
 from farthing.models.thinking import split_name
 
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
 
 @dataclass(frozen=True)
 class Provider:
