@@ -114,9 +114,9 @@ class Api(ABC):
     def text(self, body: bytes) -> str:
         """Return what the first choice of a whole reply says; nothing where it says no words."""
 
-    @abstractmethod
     def text_in_piece(self, data: bytes) -> str:
         """Return what a piece of a stream adds to it."""
+        return self.text(data)
 
     def replies(self, body: Mapping[str, Any]) -> int:
         """Return how many replies are written for it, each up to the limit."""

@@ -133,11 +133,11 @@ class ChatCompletions(Api):
 
     def text(self, body: bytes) -> str:
         """Return what the first choice says."""
-        return _first(body)
-
-    def text_in_piece(self, data: bytes) -> str:
-        """Return what a chunk adds to the first choice."""
-        return _first(data)
+        try:
+            choices = CHAT_REPLY.decode(body).choices
+        except UNREADABLE:
+            return ""
+        return "".join(one.said.text for one in choices if one.index == 0)
 
 
 class ChatReplyMessage(msgspec.Struct, frozen=True):
@@ -190,15 +190,6 @@ class ChatReply(msgspec.Struct, frozen=True):
 
 CHAT_REPLY = msgspec.json.Decoder(ChatReply)
 CHAT = ChatCompletions()
-
-
-def _first(body: bytes) -> str:
-    try:
-        choices = CHAT_REPLY.decode(body).choices
-    except UNREADABLE:
-        return ""
-    first = [one for one in choices if one.index == 0]
-    return "".join(one.said.text for one in first)
 
 
 def says_usage(data: bytes) -> bool:

@@ -94,10 +94,6 @@ class Completions(Api):
             return ""
         return "".join(c.text for c in choices if c.index == 0 and isinstance(c.text, str))
 
-    def text_in_piece(self, data: bytes) -> str:
-        """Return what a piece adds to the first choice."""
-        return self.text(data)
-
     def whole(self, chat: bytes) -> bytes:
         """Return a chat's reply as a completion."""
         raw, reply = msgspec.json.decode(chat), CHAT_REPLY.decode(chat)
