@@ -103,12 +103,16 @@ class ChatCompletions(Api):
 
     name: ClassVar = "chat"
     path: ClassVar = "/chat/completions"
-    body: ClassVar = ChatBody
+    body: ClassVar[type[msgspec.Struct]] = ChatBody
     limit: ClassVar = "max_completion_tokens"
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return it as it is."""
         return dict(body), ""
+
+    def replies(self, body: Mapping[str, Any]) -> int:
+        """Return how many choices it asks for."""
+        return body.get("n") or 1
 
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""

@@ -6,12 +6,11 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from farthing.gateway.apis.base import Api, ReadReply, known_fields
+from farthing.gateway.apis.base import known_fields
 from farthing.gateway.apis.chat import (
-    CHAT,
     CHAT_REPLY,
     MOST_CHOICES,
-    ChatReader,
+    ChatCompletions,
     ChatReply,
     Limit,
     Model,
@@ -54,7 +53,7 @@ class _Body(msgspec.Struct, frozen=True):
 _BODY = msgspec.json.Decoder(_Body)
 
 
-class Completions(Api):
+class Completions(ChatCompletions):
     """`POST /v1/completions`."""
 
     name: ClassVar = "completions"
@@ -77,14 +76,6 @@ class Completions(Api):
         several = isinstance(prompt, list) and not (prompt and isinstance(prompt[0], int))
         prompts = len(prompt) if several and prompt else 1
         return prompts * max(body.get("n") or 1, body.get("best_of") or 1)
-
-    def read(self, body: bytes) -> ReadReply:
-        """Return what a whole reply says."""
-        return CHAT.read(body)
-
-    def reader(self) -> ChatReader:
-        """Return a reader of one stream."""
-        return ChatReader()
 
     def text(self, body: bytes) -> str:
         """Return what the first choice says."""
