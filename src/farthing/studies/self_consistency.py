@@ -215,7 +215,7 @@ def compare(
 
 def interval(values: FloatArray) -> tuple[float, float]:
     """Return a mean over questions and half its 95 % interval."""
-    return float(values.mean()), _half(values)
+    return float(values.mean()), float(WIDE * values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def adaptive(answer: IntArray, sure: float) -> IntArray:
@@ -289,7 +289,3 @@ def permuted(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
     """Return the places of samples in an order of its own for each question, [n, K]."""
     drawn: IntArray = rng.permuted(np.broadcast_to(np.arange(shape[1]), shape), axis=1)
     return drawn
-
-
-def _half(values: FloatArray) -> float:
-    return float(WIDE * values.std(ddof=1) / np.sqrt(len(values)))
