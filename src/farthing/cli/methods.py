@@ -80,9 +80,7 @@ def _table(found: "list[Method | SystemCard]") -> Table:
     for kind, of_kind in groupby(ours, key=lambda card: card.kind):
         cards = list(of_kind)
         if kind != "policy":
-            pages = ", ".join(
-                sorted({page for card in cards if (page := getattr(card, "page", ""))})
-            )
+            pages = ", ".join(sorted({getattr(card, "page", "") for card in cards} - {""}))
             sections.append(len(lines))
             lines.append((f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", ""))
         lines += map(_line, cards)
