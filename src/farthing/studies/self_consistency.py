@@ -143,11 +143,6 @@ class Sampled:
             "same_as_all_half_interval": same_half,
         }
 
-    def lead(self, other: "Sampled") -> tuple[float, float]:
-        """Return how many more answers are right than another's, and half its 95 % interval."""
-        differences = self.right - other.right
-        return interval(differences)
-
 
 @dataclass(frozen=True)
 class SampleComparison:

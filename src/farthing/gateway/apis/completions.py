@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from farthing.gateway.apis.base import known_fields
+from farthing.gateway.apis.base import Untranslated, known_fields
 from farthing.gateway.apis.chat import (
     CHAT_REPLY,
     MOST_CHOICES,
@@ -16,7 +16,6 @@ from farthing.gateway.apis.chat import (
     Model,
     StreamOptions,
 )
-from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
 
 _SAME = ("model", "max_tokens", "temperature", "top_p", "stop", "seed", "n", "stream", "user")
@@ -96,7 +95,7 @@ class Completions(ChatCompletions):
         return CompletionChunks()
 
 
-class CompletionChunks:
+class CompletionChunks(Untranslated):
     """Writes a chat's chunks as those of a text completion."""
 
     def pieces(self, chunk: bytes) -> list[bytes]:
@@ -110,10 +109,6 @@ class CompletionChunks:
         if reply.choices and not choices:
             return []
         return [msgspec.json.encode(_renamed(raw) | {"choices": choices})]
-
-    def end(self, _: Usage) -> list[bytes]:
-        """Add nothing: the chunk of usage was translated as the others."""
-        return []
 
 
 def _renamed(raw: Mapping[str, Any]) -> dict[str, Any]:
