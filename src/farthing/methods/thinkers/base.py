@@ -136,7 +136,7 @@ thinker_card = partial(SystemCard, kind="thinker", page="docs/research/thinkers.
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedThinker(ABC):
-    """Compares rewards of whole thoughts after the same prompt; it tells the network nothing."""
+    """Compares rewards of whole thoughts on one question, and tells the network nothing."""
 
     cuts: tuple[float, ...] = AT_END
     modes: tuple[str, ...] = UNTOLD_ALONE
@@ -147,8 +147,7 @@ class ComparedThinker(ABC):
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
         """Return the advantages, [n, 1]."""
-        same_prompt = thoughts.group * len(self.modes) + thoughts.told
-        return compared(self.reward(thoughts), same_prompt)
+        return compared(self.reward(thoughts), thoughts.group)
 
 
 def compared(reward: FloatArray, group: IntArray) -> FloatArray:

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.thinkers.base import (
-    ComparedThinker,
-    Thoughts,
-    mean_of,
-    thinker_card,
-)
+from farthing.methods.thinkers.base import AT_END, Thoughts, compared, mean_of, thinker_card
 from farthing.traces.arrays import FloatArray
 
 EFFORTS = (0.5, 0.75, 1.0)
@@ -25,10 +20,16 @@ EFFORTS = (0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class E1(ComparedThinker):
+class E1:
     """Right answers of thoughts that keep their effort."""
 
+    cuts: tuple[float, ...] = AT_END
     modes: tuple[str, ...] = ("low:", "medium:", "high:")
+
+    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return the advantages, [n, 1]; thoughts of one question and one effort are compared."""
+        together = thoughts.group * len(EFFORTS) + thoughts.told
+        return compared(self.reward(thoughts), together)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         """Return whether each thought is right and keeps its effort, [n]."""

@@ -22,13 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.thinkers.base import (
-    ComparedThinker,
-    Lesson,
-    Thoughts,
-    mean_of,
-    thinker_card,
-)
+from farthing.methods.thinkers.base import AT_END, Lesson, Thoughts, compared, mean_of, thinker_card
 from farthing.traces.arrays import FloatArray
 
 SHARES = (1 / 4, 1 / 2, 1.0)
@@ -36,14 +30,20 @@ SHARES = (1 / 4, 1 / 2, 1.0)
 
 
 @dataclass(frozen=True)
-class ThinkDial(ComparedThinker):
+class ThinkDial:
     """ThinkDial's judgement of thoughts, and what it is prepared by."""
 
     price: float = 0.5
     """What a thought of low or medium costs that is by the length of a high one too long, in right
     answers; ours."""
+    cuts: tuple[float, ...] = AT_END
     modes: tuple[str, ...] = ("low:", "medium:", "high:")
     parts: tuple[float, ...] = SHARES
+
+    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return the advantages, [n, 1]."""
+        together = thoughts.group * len(SHARES) + thoughts.told
+        return compared(self.reward(thoughts), together)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         """Return what each thought is worth, [n]; without a high one of its question, no price."""
