@@ -13,8 +13,6 @@ from farthing.corl.trajectory import (
     Layout,
     Trajectory,
     agent_loop_output,
-    from_agent_loop_output,
-    from_rollout,
     rollout,
     segments,
     trajectory,
@@ -135,11 +133,3 @@ def test_trl_gets_every_field_under_its_name() -> None:
 def test_trl_needs_log_probabilities() -> None:
     with pytest.raises(ValueError, match="sample with them"):
         rollout([Trajectory((), (1,), (1,), None, 0.0)])
-
-
-@given(st.lists(episodes(), max_size=4))
-def test_both_engines_hold_the_same_trajectories(batch: list[Episode]) -> None:
-    made = [trajectory(episode, float(i), encode) for i, episode in enumerate(batch)]
-    assert [from_agent_loop_output(agent_loop_output(one, EpisodeCounts())) for one in made] == made
-    known = [one for one in made if one.response_logprobs is not None]
-    assert list(from_rollout(rollout(known))) == known

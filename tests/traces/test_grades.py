@@ -1,17 +1,15 @@
 """Named grades against plain loops, and every way of filling in what nobody graded."""
 
-from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
 
 from farthing.errors import InputError, UnknownNameError
-from farthing.traces.arrays import NO_ANSWER, TraceArrays
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
-from farthing.traces.grades.overlay import at_worst, check_graded, graded, same_as, with_itself
+from farthing.traces.grades.overlay import at_worst, check_graded, graded, same_as
 from farthing.traces.pool import cascade
 
 
@@ -114,11 +112,3 @@ def test_one_graded_answer_grades_all_that_are_the_same() -> None:
     # The strong one's 5 is not known to be wrong, so it counts as right.
     wrong = asked((("5", False), ("4", None), ("5", None)))
     assert at_worst(wrong, "strong").correct[0, 0].tolist() == [False, False, False]
-
-
-def test_a_second_draw_of_the_reference_shows_how_often_it_agrees_with_itself() -> None:
-    traces = asked(*[(("4", None), ("5", None), (said, None)) for said in ("4", "5", "5", "6")])
-    assert with_itself(traces, "strong") is None
-    twice = replace(traces, models=("cheap", "strong", "strong"))
-    assert with_itself(twice, "strong") == 0.5
-    assert np.all(traces.answer != NO_ANSWER)

@@ -17,7 +17,7 @@ from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades.codes import AnswerTexts
-from farthing.traces.grades.overlay import graded, with_itself
+from farthing.traces.grades.overlay import graded
 from farthing.traces.jsonl import decode, encode, read_traces, write_traces
 from farthing.traces.parquet import read_parquet, write_parquet
 from farthing.traces.pool import cascade, is_pool
@@ -241,4 +241,3 @@ def test_records_and_texts_find_their_cuts() -> None:
     ]  # fmt: skip
     assert [call.cost_usd for call in calls] == [usd_from_nano(nano) for nano in NANO]
     assert [call.ended for call in calls] == [None, None, None, True]
-    assert with_itself(arrays, "cut-4") is None

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from farthing.cli.console import interruptible, remark
-from farthing.cli.options import read_dollars
+from farthing.cli.options import MaxCost
 from farthing.errors import BadRequestError, InputError
 from farthing.money import nano_from_usd, usd_from_nano
 from farthing.reports.table import counted
@@ -36,14 +35,7 @@ QUOTED = 50
 def collect(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The job, a TOML file.")],
     store: Annotated[Path, typer.Option(metavar="FILE", help="Where the traces go, such as a.db.")],
-    max_cost: Annotated[
-        Decimal,
-        typer.Option(
-            parser=read_dollars,
-            metavar="USD",
-            help="Most that may be spent in this store, earlier runs included.",
-        ),
-    ],
+    max_cost: MaxCost,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it costs, ask nobody.")
     ] = False,
@@ -153,7 +145,8 @@ def say_end(
         remark(f"{role} gave no answer to {counted(n, 'question')}, recorded as such: {kind}")
     if report.failures:
         tries = sum(one.tries for one in report.failures)
-        said = f"failed tries: {tries:,}, which count as {in_usd(_counted(report))}"
+        cost_nano = sum(one.cost_nano for one in report.failures)
+        said = f"failed tries: {tries:,}, which count as {in_usd(cost_nano)}"
         remark(f"{said} (those of unknown outcome as the most that they can cost):")
         said = " ".join(progress.failed.values())
         _list([_failed(one, said) for one in report.failures])
@@ -175,10 +168,6 @@ def exit_code(report: "collection.Report") -> int:
         return 130
     kinds = {one.kind for one in report.failures}
     return 2 if not progress.done and kinds == {BadRequestError.kind} else 1
-
-
-def _counted(report: "collection.Report") -> int:
-    return sum(one.cost_nano for one in report.failures)
 
 
 def _alike(failed: Mapping[str, str]) -> list[str]:

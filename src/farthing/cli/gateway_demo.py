@@ -76,7 +76,8 @@ def play(out: Path, *, stay: bool) -> None:
             "small is lost beyond four steps, and nobody tells the gateway. Nobody is paid."
         )
     )
-    with interruptible(f"what was recorded is in {out}"), _models(out, models):
+    serving = f"lm serve --model small --model sums --port {models}"
+    with interruptible(f"what was recorded is in {out}"), _running(out, serving, models):
         made = _farthing(out, "keys make demo --config serve.toml --scope call --scope admin")
         key = json.loads(made)["key"]
         with _running(out, f"serve {CONFIG} --record --watch", port):
@@ -177,10 +178,6 @@ def _free(n: int) -> list[int]:
     for one in held:
         one.close()
     return ports
-
-
-def _models(out: Path, port: int) -> Any:
-    return _running(out, f"lm serve --model small --model sums --port {port}", port)
 
 
 @contextmanager

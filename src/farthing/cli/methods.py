@@ -38,7 +38,8 @@ def methods(as_json: Json = False) -> None:
 
     found, others = cards(), systems()
     if as_json:
-        show_json([*map(_record, found), *map(_system_record, others)])
+        pages = [{**_common(card), "page": card.page or None} for card in others]
+        show_json([*map(_record, found), *pages])
         return
     show(_table([*found, *others]))
     show(Text("Train one: farthing train --policy NAME; hold several together: farthing compare."))
@@ -51,10 +52,6 @@ def _record(card: "Method") -> dict[str, Any]:
         "needs": list(card.needs),
         "replayable": card.replayable,
     }
-
-
-def _system_record(card: "SystemCard") -> dict[str, Any]:
-    return {**_common(card), "page": card.page or None}
 
 
 def _common(card: "Method | SystemCard") -> dict[str, Any]:
@@ -83,7 +80,7 @@ def _table(found: "list[Method | SystemCard]") -> Table:
     for kind, of_kind in groupby(ours, key=lambda card: card.kind):
         cards = list(of_kind)
         if kind != "policy":
-            pages = ", ".join(sorted({page for card in cards if (page := _page(card))}))
+            pages = ", ".join(sorted({getattr(card, "page", "") for card in cards} - {""}))
             sections.append(len(lines))
             lines.append((f"{kind}s".capitalize(), f"{MEANING[kind]}: {pages}", "", ""))
         lines += map(_line, cards)
@@ -96,10 +93,6 @@ def _table(found: "list[Method | SystemCard]") -> Table:
         ("word", "prose", "word", "word"),
     )
     return Table.of(headings, lines, bold=sections, layout=layout, rules=sections)
-
-
-def _page(card: "Method | SystemCard") -> str:
-    return getattr(card, "page", "")
 
 
 def _line(card: "Method | SystemCard") -> tuple[str, str, str, str]:

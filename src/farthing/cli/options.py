@@ -130,6 +130,14 @@ Alphas = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of all randomness.")]
+MaxCost = Annotated[
+    Decimal,
+    typer.Option(
+        parser=read_dollars,
+        metavar="USD",
+        help="Most that may be spent in this store, earlier runs included.",
+    ),
+]
 Device = Annotated[
     str, typer.Option("--device", metavar="NAME", help="Where it runs: cpu, cuda, cuda:1, ...")
 ]

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +15,10 @@ from farthing.cli.command import takes_options
 from farthing.cli.console import Learning, interruptible, remark, show, show_json, trainings
 from farthing.cli.imports import read_price
 from farthing.cli.options import (
+    MaxCost,
     Seed,
     TracesFiles,
     read_confidence,
-    read_dollars,
     read_epsilon,
 )
 from farthing.errors import InputError
@@ -117,14 +116,7 @@ def try_models(
     traces: TracesFiles,
     asked: Asked,
     *,
-    max_cost: Annotated[
-        Decimal,
-        typer.Option(
-            parser=read_dollars,
-            metavar="USD",
-            help="Most that may be spent in this store, earlier runs included.",
-        ),
-    ],
+    max_cost: MaxCost,
     kept: Kept,
     seed: Seed = 0,
     yes: Annotated[

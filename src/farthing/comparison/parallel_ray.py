@@ -5,10 +5,11 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.methods.base import Silent
 from farthing.recommendation.base import Event, Watch
 from farthing.recommendation.parallel import OnResult, Result, Task, drop
+from farthing.runtime.collect_on_ray import cluster, result_of
 from farthing.traces.arrays import TraceArrays
 
 
@@ -18,7 +19,7 @@ def get_ready_on_ray(modules: Sequence[str], workers: int) -> None:
     They do so beside whatever this process does meanwhile: loading PyTorch takes longer than some
     trainings.
     """
-    ray = _started()
+    ray = cluster("training on Ray")
     load = ray.remote(num_cpus=1)(_load)
     for _ in range(workers):
         load.remote(list(modules))
@@ -48,7 +49,7 @@ def on_ray(
         watch: is told which training is done.
         keep: is handed each result as it comes.
     """
-    ray = _started()
+    ray = cluster("training on Ray")
     shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_work)
     results: list[Result | None] = [None] * len(jobs)
     waiting, running = list(enumerate(jobs)), dict[Any, int]()
@@ -59,7 +60,7 @@ def on_ray(
                 running[work.remote(job, shared)] = place
             (done,), _ = ray.wait(list(running), num_returns=1)
             place = running.pop(done)
-            result = results[place] = _get(ray, done)
+            result = results[place] = result_of(ray, done)
             if result is not None:
                 keep(place, result)
             watch(Event("train", jobs[place].name, 1, 1))
@@ -76,22 +77,3 @@ def _work(job: Task[Any], train: TraceArrays) -> Any:
         return job.run(train, Silent())
     except InputError as problem:  # its subclasses take more than a text, and cannot be sent
         raise InputError(str(problem)) from None
-
-
-def _get(ray: Any, reference: Any) -> Any:
-    """Return a result of the cluster, or raise its failure as it was raised there."""
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-
-
-def _started() -> Any:
-    """Return the library, with a cluster behind it."""
-    try:
-        ray = import_module("ray")
-    except ImportError as error:
-        raise MissingExtraError("training on Ray", "ray") from error
-    if not ray.is_initialized():
-        ray.init(log_to_driver=False, include_dashboard=False)
-    return ray

@@ -18,7 +18,7 @@ from farthing.corl.syntax import STOPS, FinalAnswer, closed, read
 from farthing.errors import AuthenticationError, BudgetError, InputError
 from farthing.models.base import MAX_TOKENS, Model, Prompt, Usage
 from farthing.money import usd_from_nano
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.runtime.meter import CALLED, Meter, QuestionBudget
 from farthing.runtime.protocol import cost_bound, trace_of
 from farthing.tasks.base import Question, Task
@@ -116,16 +116,13 @@ class Controller:
 
 
 @dataclass(frozen=True)
-class _TurnWriter:
+class _TurnWriter(SpeakingAgent):
     """The controller, as the agent of one turn."""
 
     model: Model
     prompt: Prompt
     experts: Sequence[str]
     role: str = CONTROLLER
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, _: Turn, client: CountingClient) -> AgentReply:
         completion = await client.ask(self.model, self.prompt)

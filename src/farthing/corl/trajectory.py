@@ -10,7 +10,7 @@ what an agent loop returns, `AgentLoopOutput`; TRL (1.8) on what a `rollout_func
 `AgentLoopOutput(**agent_loop_output(...))` is what is left to write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -173,18 +173,6 @@ def agent_loop_output(of: Trajectory, counted: EpisodeCounts) -> dict[str, Any]:
     }
 
 
-def from_agent_loop_output(fields: Mapping[str, Any]) -> Trajectory:
-    """Return the trajectory that verl's fields hold; no reward counts as 0."""
-    logprobs = fields.get("response_logprobs")
-    return Trajectory(
-        tuple(fields["prompt_ids"]),
-        tuple(fields["response_ids"]),
-        tuple(fields["response_mask"]),
-        None if logprobs is None else tuple(logprobs),
-        float(fields.get("reward_score") or 0.0),
-    )
-
-
 def rollout(batch: Sequence[Trajectory]) -> dict[str, Any]:
     """Return what TRL's `rollout_func` returns for a batch.
 
@@ -203,13 +191,3 @@ def rollout(batch: Sequence[Trajectory]) -> dict[str, Any]:
         "env_mask": [list(one.response_mask) for one in batch],
         "reward": [one.reward for one in batch],
     }
-
-
-def from_rollout(fields: Mapping[str, Any]) -> tuple[Trajectory, ...]:
-    """Return the trajectories that TRL's lists hold."""
-    columns = ("prompt_ids", "completion_ids", "env_mask", "logprobs", "reward")
-    rows = zip(*(fields[name] for name in columns), strict=True)
-    return tuple(
-        Trajectory(tuple(prompt), tuple(ids), tuple(mask), tuple(logprobs), float(reward))
-        for prompt, ids, mask, logprobs, reward in rows
-    )

@@ -30,7 +30,6 @@ from farthing.gateway.recording.redaction import load_redaction
 from farthing.gateway.recording.shadow import Shadow
 from farthing.gateway.recording.text_retention import TextRetention
 from farthing.gateway.recording.traffic import Traffic, open_traffic
-from farthing.gateway.repeated_lines import about
 from farthing.gateway.telemetry import Telemetry, open_telemetry
 from farthing.gateway.upstream import open_upstreams
 from farthing.models.prices import unpriced
@@ -252,14 +251,14 @@ async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | Non
 
     async def once() -> None:
         for name, policy in policies.items():
-            before, unproved, of = dict(policy.loaded), policy.unproved, about(name)
+            before, unproved = dict(policy.loaded), policy.unproved
             try:
                 for mode in await asyncio.to_thread(policy.load):
-                    LOG.warning("policy %s: read the bundle of mode %s", name, mode, extra=of)
+                    LOG.warning("policy %s: read the bundle of mode %s", name, mode)
                     for note in policy.notes(mode):
-                        LOG.warning("note: %s", note, extra=of)
+                        LOG.warning("note: %s", note)
             except FarthingError as error:  # one that is damaged keeps no other from being read
-                LOG.warning("policy %s: %s; what was read before goes on", name, error, extra=of)
+                LOG.warning("policy %s: %s; what was read before goes on", name, error)
             new = {mode for mode, one in policy.loaded.items() if before.get(mode) is not one}
             new |= policy.unproved - unproved
             if recording is not None:

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from farthing.errors import ModelConnectionError, ModelError
 from farthing.gateway.config_sections import ALL
 from farthing.gateway.recording.record import COOLING
-from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply
 from farthing.models.base import Completion, Usage
 from farthing.models.chat_endpoint import Sending, watched
@@ -305,7 +304,6 @@ class ChargeAttempt:
             dollars(held.nano),
             held.tokens,
             dollars(self.paid_nano),
-            extra=about(self.model),
         )
 
     def _end(self) -> None:

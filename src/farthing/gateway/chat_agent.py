@@ -6,13 +6,12 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
-from farthing.traces.base import Call
+from farthing.runtime.base import AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.traces.system import QUESTION, SentRequest, sent_as
 
 
 @dataclass(frozen=True)
-class ChatAgent:
+class ChatAgent(SpeakingAgent):
     """Sends a conversation of one question, and reads the answer out of the whole reply.
 
     What it sends is part of the system that a certificate is about: system prompt, temperature and
@@ -41,10 +40,6 @@ class ChatAgent:
         asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         messages = (("system", self.system), ("user", QUESTION))
         return sent_as(messages, asked_for, "the whole reply")
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the call; a reply that has no answer is recorded with `answer=None`."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         said = (Message("system", self.system),) if self.system else ()

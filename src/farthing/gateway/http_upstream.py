@@ -19,7 +19,6 @@ from farthing.errors import ModelError
 from farthing.gateway.apis.base import Api
 from farthing.gateway.apis.chat import CHAT
 from farthing.gateway.chat_request import ChatRequest
-from farthing.gateway.repeated_lines import about
 from farthing.gateway.request_bounds import RequestBounds, SentRequest
 from farthing.gateway.request_schema import RequestError
 from farthing.gateway.stream_bounds import HiddenTokens, is_silent
@@ -260,7 +259,6 @@ class HttpCall:
                 "most that it can cost, and disputed; give it under [prices]",
                 self.model,
                 ", ".join(missing),
-                extra=about(self.model),
             )
             return replace(usage, estimated=True, unknown=missing), most, None
         listed = None if missing else price.cost_nano(usage, seconds)

@@ -17,7 +17,6 @@ from farthing.gateway.chat_request import ChatRequest
 from farthing.gateway.circuit_breaker import CircuitBreaker
 from farthing.gateway.deadline import Deadline
 from farthing.gateway.paid_call import PaidCall
-from farthing.gateway.repeated_lines import about
 from farthing.gateway.upstream_base import Reply, StreamedReply, Upstream
 from farthing.storage.ledger.base import Amount
 
@@ -134,7 +133,7 @@ def _note(error: ModelError, charges: RequestCharges) -> None:
     """Say which models failed, in the error, and to the operator also how the last one did."""
     error.failed = charges.failed
     name = next(reversed(charges.failed), "a model")
-    LOG.warning("%s failed: %s", name, error.plain or error.kind, extra=about(name))
+    LOG.warning("%s failed: %s", name, error.plain or error.kind)
 
 
 def _should_fall_back(error: ModelError, call: PaidCall, charges: RequestCharges) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InputError, MissingExtraError
 from farthing.gateway.config import ConfigSource, ServeConfig
-from farthing.gateway.repeated_lines import summed_lines
+from farthing.gateway.log_lines import in_one_line
 from farthing.models.chat_serving import bind, shown
 from farthing.storage.migrations import migrate
 
@@ -59,7 +59,7 @@ def serve(source: ConfigSource, *, watch: bool, ready: Ready) -> None:
     notes = asyncio.run(tried(config)).notes
     listening = bind(config.serve.host, config.serve.port)
     settings = partial(_settings, watch=watch)
-    with _shared_metrics(), summed_lines(), found_at(config.pid_file) as (outcomes, unfound):
+    with _shared_metrics(), in_one_line(), found_at(config.pid_file) as (outcomes, unfound):
         said = notes if unfound is None else (*notes, f"note: {unfound}")
         ready(config, shown(listening), said)
         supervisor = Workers(config, settings, partial(read_again, source), outcomes, [listening])

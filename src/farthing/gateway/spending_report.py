@@ -75,7 +75,8 @@ class SpendingReport:
     @property
     def disputed(self) -> Amount:
         """What is disputed: of a call in each of its accounts, so that none has more than all."""
-        return max((one.disputed for one in self.accounts), key=_size, default=NOTHING)
+        each = (one.disputed for one in self.accounts)
+        return max(each, key=lambda one: (one.nano, one.tokens), default=NOTHING)
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values; money in US dollars."""
@@ -159,10 +160,6 @@ def all_accounts(config: ServeConfig, keys: Sequence[KeyRecord]) -> list[str]:
 def _account(name: str, found: Mapping[tuple[str, Period], AccountBalance]) -> Account:
     total, beyond = found[name, "total"], found[DISPUTED + name, "total"]
     return Account(name, found[name, "day"].settled, total.settled, total.held, beyond.settled)
-
-
-def _size(amount: Amount) -> tuple[int, int]:
-    return amount.nano, amount.tokens
 
 
 def _amounts(amount: Amount) -> dict[str, float]:

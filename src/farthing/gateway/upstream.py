@@ -12,9 +12,8 @@ from farthing.gateway.prompt_upstream import SpokenUpstream
 from farthing.gateway.upstream_base import Bound, Reply, StreamedReply, Upstream, UpstreamCall
 from farthing.models.config import ModelsConfig
 from farthing.models.openai_compatible import OpenAISettings
-from farthing.models.prices import Price
 from farthing.models.rate_limit import RateLimiter, Ticket
-from farthing.models.retry import RetryPolicy, add_cost
+from farthing.models.retry import add_cost
 
 
 def open_upstreams(
@@ -48,41 +47,14 @@ class LimitedUpstream:
     def __init__(self, upstream: Upstream, admission: RateLimiter) -> None:
         self._upstream = upstream
         self._admission = admission
-
-    @property
-    def name(self) -> str:
-        """What clients call it."""
-        return self._upstream.name
-
-    @property
-    def model(self) -> str:
-        """What its provider calls it."""
-        return self._upstream.model
-
-    @property
-    def price(self) -> Price | None:
-        """What it costs; None where nothing says so."""
-        return self._upstream.price
-
-    @property
-    def max_output(self) -> int | None:
-        """Most output tokens that it writes; None: nobody says."""
-        return self._upstream.max_output
+        self.name, self.model = upstream.name, upstream.model
+        self.price, self.max_output = upstream.price, upstream.max_output
+        self.patience, self.notes_sending = upstream.patience, upstream.notes_sending
 
     @property
     def claimed(self) -> Bound | None:
         """The most that a reply can claim; None: nobody says."""
         return self._upstream.claimed
-
-    @property
-    def patience(self) -> RetryPolicy:
-        """How often and how long to try."""
-        return self._upstream.patience
-
-    @property
-    def notes_sending(self) -> bool:
-        """Whether its calls note when they are written."""
-        return self._upstream.notes_sending
 
     def prepare(self, request: ChatRequest, default_max_output: int | None) -> UpstreamCall:
         """Return the call that a request makes; raises as the model does."""

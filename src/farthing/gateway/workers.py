@@ -22,8 +22,8 @@ from farthing.errors import InputError
 from farthing.gateway.candidate import Candidate
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.connections import ConnectionConfig, RetiringServer
+from farthing.gateway.log_lines import in_one_line
 from farthing.gateway.reloading import Outcomes
-from farthing.gateway.repeated_lines import summed_lines
 
 LOG = logging.getLogger("farthing.gateway")
 MOST_STARTS = 4
@@ -92,7 +92,7 @@ class Worker(Process):
         threading.Thread(target=_end_with_parent, daemon=True).start()
         set_signals()
         self._server = self._retiring = RetiringServer(self.config)
-        with summed_lines():
+        with in_one_line():
             super().target(sockets)
 
     def is_alive(self, timeout: float = 5) -> bool:

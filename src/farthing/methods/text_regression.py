@@ -53,7 +53,8 @@ class TextRegression:
             for row, text in enumerate(texts_of(traces)):
                 places, counts = ngram_counts(text)
                 tfidf = counts * self.idf[places]
-                found[row] = _unit(tfidf) @ self.weight[places] + self.constant
+                length = max(float(np.sqrt((tfidf * tfidf).sum())), 1e-9)
+                found[row] = tfidf / length @ self.weight[places] + self.constant
         return found
 
 
@@ -138,7 +139,3 @@ class _Kernel:
         constant = level - self.centre.astype(np.float64) @ weight
         regression = TextRegression(self.idf, weight, constant)
         return TextFit(regression, targets - residual, 1 - error / spread if spread else 0.0)
-
-
-def _unit(vector: FloatArray) -> FloatArray:
-    return vector / max(float(np.sqrt((vector * vector).sum())), 1e-9)

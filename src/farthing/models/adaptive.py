@@ -18,7 +18,7 @@ from farthing.errors import (
     RateLimitError,
     UnreachableError,
 )
-from farthing.models.base import Completion, Model, Prompt, longest
+from farthing.models.base import Completion, Model, Prompt, WrappedModel
 
 FIRST = 8
 """Under way at the beginning."""
@@ -118,18 +118,13 @@ class Gate:
                 place.set_result(None)
 
 
-class Noticed:
+class Noticed(WrappedModel):
     """A model whose replies and refusals set how many calls a gate lets through."""
 
     def __init__(self, model: Model, gate: Gate) -> None:
-        self._model = model
+        super().__init__(model)
         self._gate = gate
         self._reached = False
-
-    @property
-    def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
-        return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer one prompt; the gate learns how it went."""
@@ -152,15 +147,3 @@ class Noticed:
             self._gate.unreached.pop(self.name, None)
         else:
             self._gate.unreached[self.name] = str(error)
-
-    def longest(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with the most output tokens that a call can have."""
-        return longest(self._model, prompt)
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one try of this prompt can cost, in nano-dollars."""
-        return self._model.largest_cost_nano(prompt)
-
-    async def aclose(self) -> None:
-        """Close the model."""
-        await self._model.aclose()

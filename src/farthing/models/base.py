@@ -191,6 +191,30 @@ def longest(model: Model, prompt: Prompt) -> Prompt:
     return found
 
 
+class WrappedModel:
+    """A model around another one, which says whatever this one does not say itself."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """Name of the model, as prices and traces call it."""
+        return self._model.name
+
+    def longest(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the most output tokens that a call can have."""
+        return longest(self._model, prompt)
+
+    def largest_cost_nano(self, prompt: Prompt) -> int:
+        """Return the most that one try of this prompt can cost, in nano-dollars."""
+        return self._model.largest_cost_nano(prompt)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._model.aclose()
+
+
 def characters(messages: Sequence[Message]) -> int:
     """Return the length of a conversation in UTF-8 bytes."""
     return sum(len(message.content.encode()) for message in messages)

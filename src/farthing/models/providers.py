@@ -17,8 +17,6 @@ from farthing.models.prices import Price, PriceTable
 from farthing.models.retry import RetryPolicy
 from farthing.models.thinking import split_name
 
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
 
 @dataclass(frozen=True)
 class Provider:
@@ -124,7 +122,7 @@ def _reached(name: str) -> OpenAISettings:
     if not (slash and provider in PROVIDERS):
         found = seller_of(name)
         if found is None:
-            raise _unknown(name)
+            raise UnknownNameError("model", name, _known())
         provider, model = found, name
     one = PROVIDERS[provider]
     return OpenAISettings(
@@ -216,10 +214,6 @@ def missing_keys(names: Iterable[str]) -> tuple[str, ...]:
     """Return the environment variables that models of providers need, and that hold no key."""
     sellers = (PROVIDERS.get(name.partition("/")[0]) for name in names)
     return tuple(dict.fromkeys(one.key_env for one in sellers if one and not one.has_key))
-
-
-def _unknown(name: str) -> UnknownNameError:
-    return UnknownNameError("model", name, _known())
 
 
 def _known() -> Iterable[str]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from farthing.errors import InputError, RateLimitError
-from farthing.models.base import Completion, Model, Prompt, longest
+from farthing.models.base import Completion, Model, Prompt, WrappedModel
 from farthing.models.clock import Clock, SystemClock
 from farthing.models.prices import largest_usage
 
@@ -167,19 +167,14 @@ class RateLimiter:
         return fits
 
 
-class Limited:
+class Limited(WrappedModel):
     """A model behind an admission, which models at the same endpoint share."""
 
     def __init__(self, model: Model, admission: RateLimiter, asked_s: float | None = None) -> None:
         """Limit a model; a provider may ask to wait `asked_s` seconds at most, None: any."""
-        self._model = model
+        super().__init__(model)
         self._admission = admission
         self._asked_s = asked_s
-
-    @property
-    def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
-        return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer one prompt once it is admitted.
@@ -197,15 +192,3 @@ class Limited:
             used = completion.usage
             self._admission.correct(ticket, used.input_tokens + used.output_tokens)
             return completion
-
-    def longest(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with the most output tokens that a call can have."""
-        return longest(self._model, prompt)
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one try of this prompt can cost, in nano-dollars."""
-        return self._model.largest_cost_nano(prompt)
-
-    async def aclose(self) -> None:
-        """Close the model."""
-        await self._model.aclose()

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 
 from farthing.errors import ModelError
-from farthing.models.base import Completion, Model, Prompt, longest
+from farthing.models.base import Completion, Model, Prompt, WrappedModel
 from farthing.models.clock import Clock, SystemClock
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -128,7 +128,7 @@ def add_cost(spent_nano: int | None, cost_nano: int | None) -> int | None:
     return None if spent_nano is None or cost_nano is None else spent_nano + cost_nano
 
 
-class Retrying:
+class Retrying(WrappedModel):
     """A model that is asked again after failures that may pass.
 
     What failed tries cost is part of the completion's cost, or of the last error's.
@@ -142,15 +142,10 @@ class Retrying:
         clock: Clock | None = None,
         uniform: Callable[[], float] = random.random,
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._patience = patience or RetryPolicy()
         self._clock = clock or SystemClock()
         self._uniform = uniform
-
-    @property
-    def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
-        return self._model.name
 
     async def complete(self, prompt: Prompt, around: Around = alone) -> Completion:
         """Answer one prompt, with as many tries as patience allows.
@@ -162,15 +157,3 @@ class Retrying:
         done = await retry(attempt, self._patience, clock=self._clock, uniform=self._uniform)
         cost = add_cost(done.failed_nano, done.value.cost_nano)
         return replace(done.value, cost_nano=cost, tries=done.tries)
-
-    def longest(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with the most output tokens that a call can have."""
-        return longest(self._model, prompt)
-
-    def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one try of this prompt can cost, in nano-dollars."""
-        return self._model.largest_cost_nano(prompt)
-
-    async def aclose(self) -> None:
-        """Close the model."""
-        await self._model.aclose()

@@ -9,17 +9,15 @@ role, whose items are single calls; in a pool that is one call for each model, i
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations_with_replacement
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.pool import check_complete, is_pool
 
 SpaceName = Literal["rounds", "calls"]
-Values = TypeVar("Values", bound=NDArray[Any])
 MOST_SETS = 300
 """Sets of next items that are told apart; where there would be more, sets are smaller."""
 
@@ -65,16 +63,6 @@ class ActionSpace:
         within = np.arange(self.items) < bought[:, :, None]
         known[:, self.cells] = within[..., None]
         return known
-
-    def next_of(self, of_items: Values, bought: IntArray) -> Values:
-        """Return what stands at the next item of each line, [R, F]; past the end, at the last.
-
-        Args:
-            of_items: [R, F, K] a value for each item.
-            bought: [R, F] number of items bought in each line.
-        """
-        place = np.minimum(bought, self.items - 1)[:, :, None]
-        return np.take_along_axis(of_items, place, axis=2)[..., 0]  # type: ignore[return-value]
 
 
 @cache

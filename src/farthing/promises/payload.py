@@ -71,7 +71,7 @@ class Payload:
     @property
     def promises(self) -> bool:
         """Whether an operating point is proved; of sets, anything tighter than every answer."""
-        return getattr(self, "point", None) is not None
+        return getattr(self, "k", 0) > 0 or getattr(self, "point", None) is not None
 
     def sentence(self, of: "Certificate") -> str:
         """Say exactly, in one plain sentence, what is promised."""
@@ -167,12 +167,13 @@ class Payload:
 
     def rank(self, of: "Certificate") -> str:
         """Say which of how many scores the threshold is; empty where it is none."""
-        del of
-        return ""
+        k = getattr(self, "k", 0)
+        return f", rank {k} of {of.n} questions" if k else ""
 
     def spread(self) -> tuple[float, float] | None:
         """Return what coverage is in 95 % of such calibration draws; None: it is not known."""
-        return None
+        known: tuple[float, float] | None = getattr(self, "interval", None)
+        return known
 
 
 class Recorded(

@@ -18,9 +18,10 @@ from farthing.bundle.base import Bundle
 from farthing.methods.base import Dataset, Fitted, Progress, Silent
 from farthing.methods.cards import name_of
 from farthing.process.value import PolicyValue
-from farthing.promises import kinds, wording
+from farthing.promises import wording
 from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
+from farthing.promises.kinds import none
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.certify import (
@@ -275,4 +276,4 @@ def _left_out(asked_of: AskedOf | None) -> tuple[str, ...]:
 
 
 def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
-    return None if kappa is None else kinds.none.certify(kappa, fingerprint=mark)
+    return None if kappa is None else none.certify(kappa, fingerprint=mark)

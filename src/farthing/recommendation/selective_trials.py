@@ -69,7 +69,8 @@ def _prospect(
     answered = fit.sure[:, None] >= row
     extra = np.zeros_like(fit.cost_nano) if fit.passing_nano is None else fit.passing_nano
     cost = (fit.cost_nano[:, None] + np.where(answered, 0, extra[:, None])).mean(axis=0)
-    trained, longer = len(answered), 1 + LONGER * (_models(fit) - 1)
+    models = 1 if fit.policy.row is None else len(fit.policy.row.lines)
+    trained, longer = len(answered), 1 + LONGER * (models - 1)
     bounds = [_Bound.of_given(answered, fit.right, float(asked.alpha))]
     if asked.passes_to is not None:
         bounds.append(_Bound.of_whole(answered, fit.right, theirs.right, float(asked.margin)))
@@ -80,10 +81,6 @@ def _prospect(
     likely = np.flatnonzero(_kept(bounds, trained, n, 0.0))
     place = int(likely[np.argmin(cost[likely])]) if likely.size else 0
     return Prospect(fit, row, share, float(np.mean(costs)) * longer, place)
-
-
-def _models(fit: SelectiveFit) -> int:
-    return 1 if fit.policy.row is None else len(fit.policy.row.lines)
 
 
 @dataclass(frozen=True)

@@ -190,3 +190,15 @@ async def recorded(
         ended=said.ended,
         extra=said.numbers | kept(counting.usage),
     )
+
+
+class _Speaker(Agent, Protocol):
+    async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply: ...
+
+
+class SpeakingAgent:
+    """An agent whose call is all that it says in a turn; what cannot be read is no answer."""
+
+    async def act(self: _Speaker, turn: Turn, client: Client) -> Call:
+        """Return the call, as `recorded` has it."""
+        return await recorded(self, turn, client, self._speak)

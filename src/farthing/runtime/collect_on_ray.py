@@ -53,21 +53,19 @@ def collect_on_ray(
     job's files and keys; each takes its share of limits, money and questions. `cap_nano` is the
     most that may be spent in this store, earlier runs included.
     """
-    ray = _library()
+    ray = cluster("collecting on Ray")
     questions = job.questions()
-    if not ray.is_initialized():
-        ray.init(log_to_driver=False, include_dashboard=False)
     keeper = ray.remote(Keeper).options(num_cpus=0).remote()
     try:
         opened = keeper.open.remote(str(path.absolute()), cap_nano, source_of(job), job.system())
-        balance = _get(ray, opened)
+        balance = result_of(ray, opened)
         todo = asyncio.run(_unrecorded(job, questions, path))
         work = ray.remote(_work).options(num_cpus=0)
         share = Share(balance.left_nano // workers, workers)
         parts = [work.remote(job, todo[k::workers], keeper, share, k) for k in range(workers)]
         _watch(ray, keeper, parts, show)
-        progress = sum_of(_get(ray, part) for part in parts)
-        balance, unknown = _get(ray, keeper.close.remote())
+        progress = sum_of(result_of(ray, part) for part in parts)
+        balance, unknown = result_of(ray, keeper.close.remote())
         return Report(progress, balance, len(questions) - len(todo), unknown)
     finally:
         ray.kill(keeper)
@@ -83,7 +81,7 @@ async def _unrecorded(job: Job, questions: list[Question], path: Path) -> list[Q
             await closable.aclose()
 
 
-def _get(ray: Any, reference: Any) -> Any:
+def result_of(ray: Any, reference: Any) -> Any:
     """Return a result of the cluster, or raise its failure as it was raised there."""
     try:
         return ray.get(reference)
@@ -253,8 +251,16 @@ def sum_of(parts: Iterable[CollectionProgress]) -> CollectionProgress:
     return reduce(CollectionProgress.plus, parts, CollectionProgress(0))
 
 
-def _library() -> Any:
+def cluster(doing: str) -> Any:
+    """Return the library, with a cluster behind it.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     try:
-        return import_module("ray")
+        ray = import_module("ray")
     except ImportError as error:
-        raise MissingExtraError("collecting on Ray", "ray") from error
+        raise MissingExtraError(doing, "ray") from error
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False)
+    return ray

@@ -21,7 +21,7 @@ from farthing.models.config import ModelsConfig
 from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT
 from farthing.models.scripted import ScriptedModel
 from farthing.models.thinking import PARAMETERS, split_name
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, SpeakingAgent, Turn
 from farthing.runtime.job import AT_ONCE, Closable, sent_mark, sold
 from farthing.runtime.protocol import Clients, Independent, RecordingPlan, ask_agent
 from farthing.tasks.base import Question, Task
@@ -98,7 +98,7 @@ class LoggedAgent:
 
 
 @dataclass(frozen=True)
-class ReplayAgent:
+class ReplayAgent(SpeakingAgent):
     """Sends each logged request as it was, and takes the whole reply for its answer."""
 
     model: Model
@@ -108,10 +108,6 @@ class ReplayAgent:
     reference: str
     limit: int
     """Most output tokens, where the request says none."""
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the call; a blank reply is recorded with `answer=None`."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         request = self.requests[turn.question.id]

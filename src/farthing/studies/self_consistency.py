@@ -143,11 +143,6 @@ class Sampled:
             "same_as_all_half_interval": same_half,
         }
 
-    def lead(self, other: "Sampled") -> tuple[float, float]:
-        """Return how many more answers are right than another's, and half its 95 % interval."""
-        differences = self.right - other.right
-        return interval(differences)
-
 
 @dataclass(frozen=True)
 class SampleComparison:
@@ -215,7 +210,7 @@ def compare(
 
 def interval(values: FloatArray) -> tuple[float, float]:
     """Return a mean over questions and half its 95 % interval."""
-    return float(values.mean()), _half(values)
+    return float(values.mean()), float(WIDE * values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def adaptive(answer: IntArray, sure: float) -> IntArray:
@@ -289,7 +284,3 @@ def permuted(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
     """Return the places of samples in an order of its own for each question, [n, K]."""
     drawn: IntArray = rng.permuted(np.broadcast_to(np.arange(shape[1]), shape), axis=1)
     return drawn
-
-
-def _half(values: FloatArray) -> float:
-    return float(WIDE * values.std(ddof=1) / np.sqrt(len(values)))

@@ -157,13 +157,10 @@ def _gathered(rows: Sequence[Row]) -> list[Row]:
             question[key] = value
         call = {key: v for key, v in known.items() if key != "id" and key not in OF_QUESTION}
         role = call.get("role") or call.get("model")
-        call |= {n: int(call[n]) for n in COUNTS if _is_whole(call.get(n))}
+        floats = {n: call[n] for n in COUNTS if isinstance(call.get(n), float)}
+        call |= {n: int(some) for n, some in floats.items() if some.is_integer()}
         question["calls"].append({"round": 1, **call, "role": role})
     return list(questions.values())
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,6 @@ from farthing.methods.agents.budget_tracker import (
     GUIDANCE,
     read_outcome,
     regime_of,
-    unified_cost_nano,
     verifies,
 )
 
@@ -94,8 +93,3 @@ def test_money_is_told_in_dollars() -> None:
 @pytest.mark.parametrize("text", ["", "12", "SUCCEED.", "All is fine", "succeed, do not pivot"])
 def test_an_answer_that_nobody_objects_to_is_given(text: str) -> None:
     assert read_outcome(text) == "succeed"
-
-
-def test_the_unified_cost_is_exact() -> None:
-    calls, price = {"search": 10**9, "browse": 3}, {"search": 1, "browse": 10**15}
-    assert unified_cost_nano(7, calls, price) == 7 + 10**9 + 3 * 10**15

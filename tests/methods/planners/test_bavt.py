@@ -11,7 +11,7 @@ from planner_worlds import EndingWorld, Trap
 from scipy.stats import binom, binomtest, chisquare
 
 from farthing.methods.planners.base import PricedAction, Remaining, Transition
-from farthing.methods.planners.bavt import ValueTree, chances, rises_needed, steps_needed
+from farthing.methods.planners.bavt import ValueTree, chances, steps_needed
 
 VALUES = (0.001, 0.002, 0.004)
 
@@ -170,7 +170,6 @@ def test_steps_needed_inverts_the_binomial_tail() -> None:
         assert binom.cdf(k - 1, n, q / m) <= epsilon * (1 + 1e-9)
         if n <= 512:
             assert binom.cdf(k - 1, n - 1, q / m) > epsilon
-    assert rises_needed(0.2, 0.8) == 2
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,20 @@ def surplus(state: PacingState, now: float) -> float:
     return min(left, MOST_SHARES * to_come) / to_come - 1.0 if to_come else MOST_SHARES - 1.0
 
 
+class _Descent:
+    """What all of them have in common: the price is the last one that was settled."""
+
+    def first_price(self) -> float:
+        """Return mu of the first request."""
+        return FIRST
+
+    def price(self, state: PacingState, _now: float, /) -> float:
+        """Return mu."""
+        return state.price
+
+
 @dataclass(frozen=True)
-class EuclideanDescent:
+class EuclideanDescent(_Descent):
     """Adds a step to the price: mu <- [mu - eta g]+.
 
     >>> pacer = EuclideanDescent()
@@ -85,14 +97,6 @@ class EuclideanDescent:
     paper: str = PAPER
     """arXiv id."""
 
-    def first_price(self) -> float:
-        """Return mu of the first request."""
-        return FIRST
-
-    def price(self, state: PacingState, _now: float, /) -> float:
-        """Return mu."""
-        return state.price
-
     def settled(self, state: PacingState, spent_nano: int, _now: float, /) -> float:
         """Return mu after a step."""
         moved = -self.step / sqrt(state.requests) * gradient(state, spent_nano)
@@ -100,7 +104,7 @@ class EuclideanDescent:
 
 
 @dataclass(frozen=True)
-class EntropyDescent:
+class EntropyDescent(_Descent):
     """Multiplies the price by a step: mu <- mu exp(-eta g), kept within `LEAST` and `MOST`.
 
     >>> pacer = EntropyDescent()
@@ -117,14 +121,6 @@ class EntropyDescent:
     """What `farthing methods` says of it."""
     paper: str = PAPER
     """arXiv id."""
-
-    def first_price(self) -> float:
-        """Return mu of the first request."""
-        return FIRST
-
-    def price(self, state: PacingState, _now: float, /) -> float:
-        """Return mu."""
-        return state.price
 
     def settled(self, state: PacingState, spent_nano: int, now: float, /) -> float:
         """Return mu after a step."""

@@ -114,13 +114,13 @@ class Api(ABC):
     def text(self, body: bytes) -> str:
         """Return what the first choice of a whole reply says; nothing where it says no words."""
 
-    @abstractmethod
     def text_in_piece(self, data: bytes) -> str:
         """Return what a piece of a stream adds to it."""
+        return self.text(data)
 
-    def replies(self, body: Mapping[str, Any]) -> int:
+    def replies(self, _: Mapping[str, Any]) -> int:
         """Return how many replies are written for it, each up to the limit."""
-        return body.get("n") or 1
+        return 1
 
     def events(self, body: bytes) -> list[bytes]:
         """Return a whole reply as the data of a stream's events; an error as it is."""

@@ -103,12 +103,16 @@ class ChatCompletions(Api):
 
     name: ClassVar = "chat"
     path: ClassVar = "/chat/completions"
-    body: ClassVar = ChatBody
+    body: ClassVar[type[msgspec.Struct]] = ChatBody
     limit: ClassVar = "max_completion_tokens"
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Return it as it is."""
         return dict(body), ""
+
+    def replies(self, body: Mapping[str, Any]) -> int:
+        """Return how many choices it asks for."""
+        return body.get("n") or 1
 
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
@@ -133,11 +137,11 @@ class ChatCompletions(Api):
 
     def text(self, body: bytes) -> str:
         """Return what the first choice says."""
-        return _first(body)
-
-    def text_in_piece(self, data: bytes) -> str:
-        """Return what a chunk adds to the first choice."""
-        return _first(data)
+        try:
+            choices = CHAT_REPLY.decode(body).choices
+        except UNREADABLE:
+            return ""
+        return "".join(one.said.text for one in choices if one.index == 0)
 
 
 class ChatReplyMessage(msgspec.Struct, frozen=True):
@@ -190,15 +194,6 @@ class ChatReply(msgspec.Struct, frozen=True):
 
 CHAT_REPLY = msgspec.json.Decoder(ChatReply)
 CHAT = ChatCompletions()
-
-
-def _first(body: bytes) -> str:
-    try:
-        choices = CHAT_REPLY.decode(body).choices
-    except UNREADABLE:
-        return ""
-    first = [one for one in choices if one.index == 0]
-    return "".join(one.said.text for one in first)
 
 
 def says_usage(data: bytes) -> bool:

@@ -6,18 +6,16 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from farthing.gateway.apis.base import Api, ReadReply, known_fields
+from farthing.gateway.apis.base import Untranslated, known_fields
 from farthing.gateway.apis.chat import (
-    CHAT,
     CHAT_REPLY,
     MOST_CHOICES,
-    ChatReader,
+    ChatCompletions,
     ChatReply,
     Limit,
     Model,
     StreamOptions,
 )
-from farthing.models.base import Usage
 from farthing.models.chat_completions import UNREADABLE
 
 _SAME = ("model", "max_tokens", "temperature", "top_p", "stop", "seed", "n", "stream", "user")
@@ -54,7 +52,7 @@ class _Body(msgspec.Struct, frozen=True):
 _BODY = msgspec.json.Decoder(_Body)
 
 
-class Completions(Api):
+class Completions(ChatCompletions):
     """`POST /v1/completions`."""
 
     name: ClassVar = "completions"
@@ -78,14 +76,6 @@ class Completions(Api):
         prompts = len(prompt) if several and prompt else 1
         return prompts * max(body.get("n") or 1, body.get("best_of") or 1)
 
-    def read(self, body: bytes) -> ReadReply:
-        """Return what a whole reply says."""
-        return CHAT.read(body)
-
-    def reader(self) -> ChatReader:
-        """Return a reader of one stream."""
-        return ChatReader()
-
     def text(self, body: bytes) -> str:
         """Return what the first choice says."""
         try:
@@ -93,10 +83,6 @@ class Completions(Api):
         except UNREADABLE:
             return ""
         return "".join(c.text for c in choices if c.index == 0 and isinstance(c.text, str))
-
-    def text_in_piece(self, data: bytes) -> str:
-        """Return what a piece adds to the first choice."""
-        return self.text(data)
 
     def whole(self, chat: bytes) -> bytes:
         """Return a chat's reply as a completion."""
@@ -109,7 +95,7 @@ class Completions(Api):
         return CompletionChunks()
 
 
-class CompletionChunks:
+class CompletionChunks(Untranslated):
     """Writes a chat's chunks as those of a text completion."""
 
     def pieces(self, chunk: bytes) -> list[bytes]:
@@ -123,10 +109,6 @@ class CompletionChunks:
         if reply.choices and not choices:
             return []
         return [msgspec.json.encode(_renamed(raw) | {"choices": choices})]
-
-    def end(self, _: Usage) -> list[bytes]:
-        """Add nothing: the chunk of usage was translated as the others."""
-        return []
 
 
 def _renamed(raw: Mapping[str, Any]) -> dict[str, Any]:

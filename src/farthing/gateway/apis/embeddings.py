@@ -63,9 +63,5 @@ class Embeddings(Api):
         """Return nothing: vectors say no words."""
         return ""
 
-    def text_in_piece(self, _: bytes) -> str:
-        """Return nothing."""
-        return ""
-
 
 EMBEDDINGS = Embeddings()

@@ -118,10 +118,6 @@ class Messages(Api):
             chat["thinking"] = body["thinking"]
         return chat, other
 
-    def replies(self, _: Mapping[str, Any]) -> int:
-        """Return the one that it has."""
-        return 1
-
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _MESSAGE.decode(body)

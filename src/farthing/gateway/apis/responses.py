@@ -140,10 +140,6 @@ class Responses(Api):
             chat["reasoning_effort"] = effort
         return chat, other
 
-    def replies(self, _: Mapping[str, Any]) -> int:
-        """Return the one that it has."""
-        return 1
-
     def read(self, body: bytes) -> ReadReply:
         """Return what a whole reply says."""
         found = _RESPONSE.decode(body)

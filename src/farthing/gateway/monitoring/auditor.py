@@ -36,7 +36,6 @@ from farthing.gateway.monitoring.promises import agrees, kept
 from farthing.gateway.recording.record import RequestRecord, answered_directly
 from farthing.gateway.recording.traffic import Traffic
 from farthing.gateway.recording.traffic_rows import cost_of
-from farthing.gateway.repeated_lines import about
 from farthing.runtime.base import Agent
 from farthing.runtime.protocol import may_succeed_later
 from farthing.storage.database import Database, Step
@@ -116,7 +115,7 @@ class Auditor:
         asked = self._passed.get(audit.id) or (written if audit.whole else None)
         if policy is None or written is None or asked is None:
             name = audit.under.policy
-            LOG.warning("an audit of %s cannot be asked: its text is gone", name, extra=about(name))
+            LOG.warning("an audit of %s cannot be asked: its text is gone", name)
             await self._write(audit, written, _AuditReplies(()), policy, failed=True)
             return
         agents = policy.to_audit if audit.purpose == AUDIT else policy.to_explore

@@ -24,7 +24,6 @@ from farthing.gateway.monitoring.statistics import (
     begin,
     group_of,
 )
-from farthing.gateway.repeated_lines import about
 from farthing.storage.database import Database, Row, Step, microseconds
 
 LOG = logging.getLogger("farthing.gateway")
@@ -107,8 +106,7 @@ async def _count(database: Database, under: Under, delta: float) -> int:
     if not await database.write(*steps, gone, Step(_DONE, [ours])):
         return 0
     for one in raised:
-        of = about(under.policy)
-        LOG.warning("alarm: policy %s, mode %s: %s", under.policy, under.mode, one.says, extra=of)
+        LOG.warning("alarm: policy %s, mode %s: %s", under.policy, under.mode, one.says)
     return len(rows)
 
 

@@ -65,7 +65,7 @@ def row(passed: RequestRecord) -> Row:
     """Return what `INSERT` takes."""
     trace = msgspec.json.encode(passed.trace)
     msgspec.json.decode(trace, type=Trace)
-    messages = passed.messages
+    messages, system = passed.messages, passed.system
     return (
         passed.id,
         microseconds(passed.at),
@@ -79,7 +79,7 @@ def row(passed: RequestRecord) -> Row:
         cost_of(passed.trace.calls),
         passed.saved_nano,
         float(passed.latency_s),
-        None if passed.system is None else _system(passed.system),
+        None if system is None else msgspec.json.encode(system, order="sorted").decode(),
         plain(passed.certificate),
         plain(passed.mode),
         plain(passed.answered_by),
@@ -151,10 +151,6 @@ def _lines(later: str) -> Iterator[Call]:
     """Yield the calls at the end of a row."""
     for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
         yield msgspec.json.decode(line, type=Call)
-
-
-def _system(system: System) -> str:
-    return msgspec.json.encode(system, order="sorted").decode()
 
 
 def plain(text: str | None) -> str | None:

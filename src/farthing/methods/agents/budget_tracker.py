@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from farthing.methods.agents.base import MONEY, AgentStep, Allowance, Amounts, fitting
+from farthing.methods.agents.base import MONEY, AgentStep, Allowance, fitting
 from farthing.methods.base import SystemCard
 from farthing.money import dollars
 
@@ -85,22 +85,6 @@ def _state(allowance: Allowance, name: str) -> str:
     if name == MONEY:
         return f"money {dollars(used)} used, {dollars(left)} left of {dollars(most)}"
     return f"{name} {used} used, {left} left of {most}"
-
-
-def unified_cost_nano(tokens_nano: int, calls: Amounts, price_nano: Amounts) -> int:
-    """Return what an agent cost in all: its tokens, and each tool's calls at the tool's price.
-
-    Args:
-        tokens_nano: what the models charged, in nano-dollars.
-        calls: tool to how often it was used.
-        price_nano: tool to the price of one call, in nano-dollars; a tool without one is free.
-
-    Source: the unified cost of 2511.17006, tokens + sum over tools of calls x price.
-
-    >>> unified_cost_nano(1_200, {"search": 3, "browse": 1}, {"search": 1_000})
-    4200
-    """
-    return tokens_nano + sum(n * price_nano.get(tool, 0) for tool, n in calls.items())
 
 
 BUDGET_TRACKER = BudgetTracker()

@@ -100,30 +100,26 @@ def softmax(logits: FloatArray) -> FloatArray:
 _NETWORK = partial(
     Method, policy=NetworkPolicy, action_spaces=("rounds", "cascade"), extras=("train",)
 )
+_CPO = partial(_NETWORK, paper="1705.10528", learner="farthing.methods.ccpo.learner:CPO")
+_CCPO = partial(_NETWORK, paper="2511.11828")
 
-CPO = _NETWORK(
+CPO = _CPO(
     name="cpo",
     label="CPO",
     meaning="A network trained to cost least at the coverage asked for, acting by lot",
-    paper="1705.10528",
-    learner="farthing.methods.ccpo.learner:CPO",
     calibration="none",
     place=40,
 )
-CPO_BATCH = _NETWORK(
+CPO_BATCH = _CPO(
     name="cpo-batch",
     label="CPO batch",
     meaning="The same network with an exact threshold",
-    paper="1705.10528",
-    learner="farthing.methods.ccpo.learner:CPO",
     place=41,
 )
-CPO_ONLINE = _NETWORK(
+CPO_ONLINE = _CPO(
     name="cpo-online",
     label="CPO online",
     meaning="The same network with a threshold tracked over its training episodes",
-    paper="1705.10528",
-    learner="farthing.methods.ccpo.learner:CPO",
     calibration="online",
     empty="allow",  # its online pass counts sets that may be empty
     place=42,
@@ -137,27 +133,24 @@ SET_SIZE_PRICES = {
 }
 """The prices of an answer, lambda in USD, that the paper's tables have for each pair of agents."""
 
-CCPO = _NETWORK(
+CCPO = _CCPO(
     name="ccpo",
     label="CCPO (λ=0)",
     meaning="A network and its threshold learned together, with the exact constraint and cost",
-    paper="2511.11828",
     learner="farthing.methods.ccpo.learner:CCPO",
     place=50,
 )
-CCPO_LAMBDA = _NETWORK(
+CCPO_LAMBDA = _CCPO(
     name="ccpo-lambda",
     label="CCPO (λ=0.86 rounds)",
     meaning="The same with a price on each answer in the set",
-    paper="2511.11828",
     learner="farthing.methods.ccpo.learner:CCPO_LAMBDA",
     place=51,
 )
-CCPO_PUBLISHED = _NETWORK(
+CCPO_PUBLISHED = _CCPO(
     name="ccpo-published",
     label="CCPO as published",
     meaning="The paper's own: leaf count for the constraint, sampled cost, sets that may be empty",
-    paper="2511.11828",
     learner="farthing.methods.ccpo.learner:CCPO_PUBLISHED",
     empty="allow",
     place=52,
@@ -180,11 +173,10 @@ def _as_the_paper_tried(dataset: Dataset) -> Sequence[Variant]:
     ]
 
 
-CCPO_PUBLISHED_LAMBDA = _NETWORK(
+CCPO_PUBLISHED_LAMBDA = _CCPO(
     name="ccpo-published-lambda",
     label="CCPO as published (λ in USD)",
     meaning="The paper's own with the prices on each answer that the paper tried",
-    paper="2511.11828",
     learner="farthing.methods.ccpo.learner:published",
     empty="allow",
     variants=_as_the_paper_tried,

@@ -250,7 +250,7 @@ class _Lesson:
     def after(self, asked: tuple[int, ...], *, last: bool = False) -> _After:
         """Return what the leading answer after some models loses, or the last one's answer."""
         if (asked, last) not in self.known:
-            seen, leads = self._seen(asked)
+            seen, leads = self.replies.after(asked, self.hints(asked))
             if last:
                 leads = np.full(len(leads), asked[-1])
             right = self.pool.right[np.arange(len(leads)), leads] & (leads >= 0)
@@ -264,9 +264,6 @@ class _Lesson:
             weights = fit_net_loss(seen, lost, won)
             self.known[asked, last] = _After(expected, lost, won, weights)
         return self.known[asked, last]
-
-    def _seen(self, asked: tuple[int, ...]) -> tuple[FloatArray, IntArray]:
-        return self.replies.after(asked, self.hints(asked))
 
     def policy(self, row: TriedRow) -> EvidencePolicy:
         """Return the policy of a row."""

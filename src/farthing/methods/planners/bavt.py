@@ -20,7 +20,7 @@ a network, the numbers below, the cap on open nodes, and the bound's form are ou
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, comb, inf
+from math import comb, inf
 from typing import Any
 
 import numpy as np
@@ -185,15 +185,6 @@ def _all(root: Node[S]) -> list[Node[S]]:
     for node in nodes:
         nodes.extend(node.children)
     return nodes
-
-
-def rises_needed(root: float, least_rise: float) -> int:
-    """Return how many rises of at least so much surely end it: the K of the bound.
-
-    >>> rises_needed(0.2, 0.1)
-    9
-    """
-    return ceil(round((1.0 - root) / least_rise, 9)) + 1
 
 
 BAVT = ValueTree()

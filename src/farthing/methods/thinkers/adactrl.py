@@ -25,14 +25,13 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.lm.symbols import NUMBERS
-from farthing.methods.base import SystemCard
 from farthing.methods.thinkers.base import (
     AT_END,
-    UNTOLD_ALONE,
+    ComparedThinker,
     Lesson,
     Thoughts,
-    compared,
     mean_of,
+    thinker_card,
 )
 from farthing.traces.arrays import BoolArray, FloatArray
 
@@ -41,15 +40,13 @@ LIMIT = 5 / 8
 
 
 @dataclass(frozen=True)
-class AdaCtrl:
+class AdaCtrl(ComparedThinker):
     """AdaCtrl's judgement of thoughts, and what it is prepared by."""
 
     easy: int = NUMBERS["low:"]
     """The token that is the tag of easy questions; the embedded network has no other for it."""
     hard: int = NUMBERS["high:"]
     """The token that is the tag of hard ones."""
-    cuts: tuple[float, ...] = AT_END
-    modes: tuple[str, ...] = UNTOLD_ALONE
     parts: tuple[float, ...] = AT_END
 
     @classmethod
@@ -64,10 +61,6 @@ class AdaCtrl:
             if len(ids) != 1:
                 raise InputError(f"'{text}' is {len(ids)} tokens; add it to the tokenizer as one")
         return cls(tags[0][0], tags[1][0])
-
-    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]."""
-        return compared(self.reward(thoughts), thoughts.group)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         """Return what each thought is worth, [n]."""
@@ -96,14 +89,11 @@ def _easy(thoughts: Thoughts) -> BoolArray:
     return mean_of(thoughts.final, thoughts.group) > LIMIT
 
 
-ADACTRL = SystemCard(
+ADACTRL = thinker_card(
     name="adactrl",
     label="AdaCtrl",
     meaning="calls a question easy or hard before it thinks, and is short on the easy ones",
-    kind="thinker",
     make=AdaCtrl(),
     paper="2505.18822",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=26,
 )

@@ -10,13 +10,16 @@ n thoughts, S cuts. A thought that ends before a cut is asked at its
 end.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from farthing.errors import InputError
+from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray, IntArray
 
 UNTOLD = ""
@@ -127,6 +130,24 @@ AT_END = (1.0,)
 """The cuts, or parts, of those that ask for an answer at the end alone."""
 UNTOLD_ALONE = (UNTOLD,)
 """The modes of those that tell nothing."""
+thinker_card = partial(SystemCard, kind="thinker", page="docs/research/thinkers.md", extras=("lm",))
+"""The card of a thinker; it says for itself what differs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedThinker(ABC):
+    """Compares rewards of whole thoughts on one question, and tells the network nothing."""
+
+    cuts: tuple[float, ...] = AT_END
+    modes: tuple[str, ...] = UNTOLD_ALONE
+
+    @abstractmethod
+    def reward(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return what each thought is worth, [n]."""
+
+    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
+        """Return the advantages, [n, 1]."""
+        return compared(self.reward(thoughts), thoughts.group)
 
 
 def compared(reward: FloatArray, group: IntArray) -> FloatArray:

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.base import SystemCard
-from farthing.methods.thinkers.base import UNTOLD_ALONE, Thoughts, mean_of
+from farthing.methods.thinkers.base import UNTOLD_ALONE, Thoughts, mean_of, thinker_card
 from farthing.traces.arrays import FloatArray
 
 DISCOUNT = 2.0
@@ -55,14 +54,11 @@ class Brpo:
         return found
 
 
-BRPO = SystemCard(
+BRPO = thinker_card(
     name="brpo",
     label="BRPO",
     meaning="rewards a thought for what it would answer at every cut",
-    kind="thinker",
     make=Brpo(),
     paper="2505.13438",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=21,
 )

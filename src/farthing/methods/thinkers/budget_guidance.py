@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.methods.base import SystemCard
+from farthing.methods.thinkers.base import thinker_card
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -132,14 +132,11 @@ def guided(network: Any, predictor: RemainingLength, budget: int, ends: int) -> 
         watching.remove()
 
 
-BUDGET_GUIDANCE = SystemCard(
+BUDGET_GUIDANCE = thinker_card(
     name="budget-guidance",
     label="Budget Guidance",
     meaning="steers each next token by the chance that the thought still ends within its budget",
-    kind="thinker",
     make=BudgetGuidance(),
     paper="2506.13752",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=22,
 )

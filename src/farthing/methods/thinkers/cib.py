@@ -10,23 +10,20 @@ before its training here.
 
 from dataclasses import dataclass
 
-from farthing.methods.base import SystemCard
-from farthing.methods.thinkers.base import AT_END, UNTOLD_ALONE, Thoughts, compared
+from farthing.methods.thinkers.base import (
+    ComparedThinker,
+    Thoughts,
+    thinker_card,
+)
 from farthing.traces.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Cib:
+class Cib(ComparedThinker):
     """Right, less a price for each nat."""
 
     price: float = 0.02
     """beta: what a nat costs, in right answers."""
-    cuts: tuple[float, ...] = AT_END
-    modes: tuple[str, ...] = UNTOLD_ALONE
-
-    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]."""
-        return compared(self.reward(thoughts), thoughts.group)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         """Return what each thought is worth, [n]."""
@@ -34,14 +31,11 @@ class Cib:
         return worth
 
 
-CIB = SystemCard(
+CIB = thinker_card(
     name="cib",
     label="CIB",
     meaning="pays for each token of a thought its surprisal under a frozen prior",
-    kind="thinker",
     make=Cib(),
     paper="2603.08462",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=25,
 )

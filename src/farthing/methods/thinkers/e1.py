@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.base import SystemCard
-from farthing.methods.thinkers.base import AT_END, Thoughts, compared, mean_of
+from farthing.methods.thinkers.base import AT_END, Thoughts, compared, mean_of, thinker_card
 from farthing.traces.arrays import FloatArray
 
 EFFORTS = (0.5, 0.75, 1.0)
@@ -40,14 +39,11 @@ class E1:
         return worth
 
 
-E1_CARD = SystemCard(
+E1_CARD = thinker_card(
     name="e1",
     label="e1",
     meaning="keeps to an effort that the prompt names, relative to the question's usual length",
-    kind="thinker",
     make=E1(),
     paper="2510.27042",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=24,
 )

@@ -9,36 +9,31 @@ Source: Scalable Chain of Thoughts via Elastic Reasoning (arXiv 2505.05315).
 
 from dataclasses import dataclass
 
-from farthing.methods.base import SystemCard
-from farthing.methods.thinkers.base import UNTOLD_ALONE, Thoughts, compared
+from farthing.methods.thinkers.base import (
+    ComparedThinker,
+    Thoughts,
+    thinker_card,
+)
 from farthing.traces.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Elastic:
+class Elastic(ComparedThinker):
     """Right answers of thoughts that were cut off."""
 
     cuts: tuple[float, ...] = (1 / 4,)
     """The cap of a thought, as a share of L; 1,000 of 5,000 tokens in the paper."""
-    modes: tuple[str, ...] = UNTOLD_ALONE
-
-    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]."""
-        return compared(self.reward(thoughts), thoughts.group)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         """Return whether each thought was of use by its cap, [n]."""
         return thoughts.final
 
 
-ELASTIC = SystemCard(
+ELASTIC = thinker_card(
     name="elastic",
     label="Elastic Reasoning",
     meaning="closes thoughts by force in training, and learns to have the answer by then",
-    kind="thinker",
     make=Elastic(),
     paper="2505.05315",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=23,
 )

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.base import SystemCard
-from farthing.methods.thinkers.base import AT_END, UNTOLD, Thoughts, compared, mean_of
+from farthing.methods.thinkers.base import AT_END, UNTOLD, Thoughts, compared, mean_of, thinker_card
 from farthing.traces.arrays import FloatArray
 
 SHARES = (1 / 8, 1 / 4, 1 / 2, 5 / 8)
@@ -62,14 +61,11 @@ def _budget(thoughts: Thoughts) -> FloatArray:
     return budget
 
 
-HBPO = SystemCard(
+HBPO = thinker_card(
     name="hbpo",
     label="HBPO",
     meaning="compares a question's thoughts under several budgets, within and between these",
-    kind="thinker",
     make=Hbpo(),
     paper="2507.15844",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=20,
 )

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.methods.base import SystemCard
-from farthing.methods.thinkers.base import AT_END, Lesson, Thoughts, compared, mean_of
+from farthing.methods.thinkers.base import AT_END, Lesson, Thoughts, compared, mean_of, thinker_card
 from farthing.traces.arrays import FloatArray
 
 SHARES = (1 / 4, 1 / 2, 1.0)
@@ -67,14 +66,11 @@ class ThinkDial:
                 yield Lesson(int(row), part, told=mode)
 
 
-THINKDIAL = SystemCard(
+THINKDIAL = thinker_card(
     name="thinkdial",
     label="ThinkDial",
     meaning="keeps to one of three modes, learned from thoughts cut to a half and a quarter",
-    kind="thinker",
     make=ThinkDial(),
     paper="2508.18773",
-    page="docs/research/thinkers.md",
-    extras=("lm",),
     place=27,
 )

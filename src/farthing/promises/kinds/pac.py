@@ -43,11 +43,6 @@ class PacPromise(Recorded, frozen=True, kw_only=True, tag="pac"):
     interval: tuple[float, float] | None = None
     """Central 95 % interval of the coverage realised by this calibration set, as for a split."""
 
-    @property
-    def promises(self) -> bool:
-        """Whether anything tighter than returning every answer is promised."""
-        return self.k > 0
-
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         if not self.promises:
@@ -80,14 +75,6 @@ class PacPromise(Recorded, frozen=True, kw_only=True, tag="pac"):
         del evidence, of
         least = coverage_questions(self.alpha, self.delta)
         return f"It takes {least:,} calibration questions or more."
-
-    def rank(self, of: Certificate) -> str:
-        """Say which of the scores the threshold is."""
-        return f", rank {self.k} of {of.n} questions" if self.k else ""
-
-    def spread(self) -> tuple[float, float] | None:
-        """Return the interval of coverage."""
-        return self.interval
 
 
 def certify(

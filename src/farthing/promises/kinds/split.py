@@ -36,11 +36,6 @@ class SplitPromise(Recorded, frozen=True, kw_only=True, tag="split"):
     """Central 95 % interval of the coverage realised by this calibration set, Beta(n + 1 - k, k);
     with ties among the scores coverage is that or more. None where nothing is promised."""
 
-    @property
-    def promises(self) -> bool:
-        """Whether anything tighter than returning every answer is promised."""
-        return self.k > 0
-
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         if not self.promises:
@@ -78,14 +73,6 @@ or had none to find, on average over what chance gives one to calibrate on.
         """Measure coverage."""
         del questions
         return coverage_of(of, self.alpha, self.population)
-
-    def rank(self, of: Certificate) -> str:
-        """Say which of the scores the threshold is."""
-        return f", rank {self.k} of {of.n} questions" if self.k else ""
-
-    def spread(self) -> tuple[float, float] | None:
-        """Return the interval of coverage."""
-        return self.interval
 
 
 def certify(

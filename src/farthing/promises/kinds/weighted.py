@@ -128,11 +128,6 @@ class WeightedPromise(Recorded, frozen=True, kw_only=True, tag="weighted"):
     effective_n: float
     """Number of equally weighted questions that the n are worth."""
 
-    @property
-    def promises(self) -> bool:
-        """Whether anything tighter than returning every answer is promised."""
-        return self.k > 0
-
     def sentence(self, of: Certificate) -> str:
         """Say what is promised."""
         if not self.promises:
@@ -164,10 +159,6 @@ class WeightedPromise(Recorded, frozen=True, kw_only=True, tag="weighted"):
         """Measure coverage."""
         del questions
         return share_of("coverage in the mix of this file", of.covered, self.alpha)
-
-    def rank(self, of: Certificate) -> str:
-        """Say which of the scores the threshold is."""
-        return f", rank {self.k} of {of.n} questions" if self.k else ""
 
 
 def certify(

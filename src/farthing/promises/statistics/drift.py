@@ -95,7 +95,22 @@ class Fortune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return math.exp(min(self.most, _ENOUGH))
 
 
-class PromiseTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Bets:
+    """What a test by betting says of its fortune."""
+
+    __slots__ = ()
+    fortune: Fortune
+
+    def evidence(self) -> float:
+        """Return the largest e-value so far: how many times the stake the bets had won."""
+        return self.fortune.evidence()
+
+    def alarms(self, delta: float) -> bool:
+        """Return whether it has found something; ever wrongly so with probability <= delta."""
+        return self.fortune.evidence() * delta >= 1
+
+
+class PromiseTest(Bets, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Evidence that more than a share alpha of replies fail, given all that came before."""
 
     alpha: float
@@ -141,16 +156,8 @@ class PromiseTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fortune, path = self.fortune.after(1 + stakes * _SHARES)
         return PromiseTest(self.alpha, fortune), path
 
-    def evidence(self) -> float:
-        """Return the largest e-value so far: how many times the stake the bets had won."""
-        return self.fortune.evidence()
 
-    def alarms(self, delta: float) -> bool:
-        """Return whether the promise is refuted; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() * delta >= 1
-
-
-class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExchangeabilityTest(Bets, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Evidence that a signal's values shifted, up or down, or spread out.
 
     The conformal p-value of a value is its rank among itself and *all* earlier ones, from above,
@@ -210,14 +217,6 @@ class ExchangeabilityTest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
             test, path = test._followed(rounded(x[now]), u[now])
             paths.append(path)
         return test, np.concatenate(paths)
-
-    def evidence(self) -> float:
-        """Return the largest e-value so far: how many times the stake the bets had won."""
-        return self.fortune.evidence()
-
-    def alarms(self, delta: float) -> bool:
-        """Return whether a change is found; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() * delta >= 1
 
     def _followed(self, x: IntArray, u: FloatArray) -> tuple["ExchangeabilityTest", FloatArray]:
         seen = np.array(self.seen, dtype=np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 from farthing.errors import CalibrationError
 from farthing.promises.certificate import FloatArray, IntArray
 from farthing.promises.statistics.drift import (
+    Bets,
     Fortune,
     begin_bets,
     densities,
@@ -42,7 +43,7 @@ class Ranks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=
         return Ranks(seen, (*self.counts[:at], 1, *self.counts[at:]))
 
 
-class RhythmTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RhythmTest(Bets, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Evidence that a signal's values shifted against those at the same time of other days.
 
     The p-value of a value is its rank among itself and all earlier ones of its time of day. Where
@@ -107,11 +108,3 @@ class RhythmTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ranks = self.times.get(time, Ranks())
         counts = np.array(ranks.counts, dtype=np.int64)
         return float(unrounded(np.array(ranks.seen, dtype=np.int64)) @ counts), int(counts.sum())
-
-    def evidence(self) -> float:
-        """Return the largest e-value so far: how many times the stake the bets had won."""
-        return self.fortune.evidence()
-
-    def alarms(self, delta: float) -> bool:
-        """Return whether a change is found; ever wrongly so with probability at most delta."""
-        return self.fortune.evidence() * delta >= 1

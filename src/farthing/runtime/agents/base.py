@@ -8,11 +8,10 @@ import msgspec
 
 from farthing.methods.routers.odar.free_energy import of_tokens
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
 from farthing.tasks.tools import Toolbox
-from farthing.traces.base import Call
 from farthing.traces.system import QUESTION, SentRequest, sent_as
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -77,7 +76,7 @@ class BaseSection(AgentSection, frozen=True, kw_only=True, tag="base"):
 
 
 @dataclass(frozen=True)
-class BaseAgent:
+class BaseAgent(SpeakingAgent):
     """Answers by chain of thought.
 
     In a later round it sees its earlier replies and the guide's verdicts on them, where the turn
@@ -109,10 +108,6 @@ class BaseAgent:
         asked_for = {"max_tokens": self.max_tokens, "temperature": temperature}
         messages = template.messages
         return sent_as(messages, asked_for, "an answer line", quoted=not template.whole)
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the call; a reply without an answer is recorded with `answer=None`."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         first = self.prompts["base"].fill({"question": asked(turn.question)})
@@ -180,7 +175,7 @@ def history(turn: Turn, role: str, prompts: PromptTemplates) -> Iterator[Message
 
 
 @dataclass(frozen=True)
-class PlainAgent:
+class PlainAgent(SpeakingAgent):
     """Sends the question alone, or after a system prompt; its answer is the whole reply."""
 
     model: Model
@@ -197,10 +192,6 @@ class PlainAgent:
         asked_for = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         above = (("system", self.system),) if self.system else ()
         return sent_as((*above, ("user", QUESTION)), asked_for, "the whole reply")
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the call; a blank reply is recorded with `answer=None`."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         above = (Message("system", self.system),) if self.system else ()

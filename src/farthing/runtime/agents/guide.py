@@ -10,10 +10,9 @@ import msgspec
 from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Model, Prompt, TokenLogprob
 from farthing.runtime.agents.base import AgentParts, AgentSection, TopLogprobs
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.replies import read_verdict
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
-from farthing.traces.base import Call
 
 _VERDICT_TOKENS = 8
 """A sample is asked for its verdict alone."""
@@ -33,7 +32,7 @@ class GuideSection(AgentSection, frozen=True, kw_only=True, tag="guide"):
 
 
 @dataclass(frozen=True)
-class GuideAgent:
+class GuideAgent(SpeakingAgent):
     """Judges the base's answer of the same round, without reasoning: it mostly reads.
 
     Its answer is the base's where it agrees. Its uncertainty is the entropy of its verdict, in nats
@@ -54,10 +53,6 @@ class GuideAgent:
     """How many to draw where there are no probabilities; 0 for no uncertainty then."""
     temperature: float | None = None
     """Of its verdict; None: 0. The samples are drawn at 1."""
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the call; a reply without a verdict is recorded with `verdict=None`."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         base = next((c for c in turn.so_far if c.role == "base" and c.round == turn.round), None)

@@ -13,7 +13,7 @@ from typing import ClassVar
 from farthing.errors import BudgetError, ConfigError, FarthingError, InputError
 from farthing.models.base import Model, Prompt, Usage, longest
 from farthing.models.config import ModelsConfig, read_models
-from farthing.runtime.base import AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.runtime.job import sent_mark
 from farthing.runtime.journal import Attempt, StoreJournal, entry, exclusive_lock
 from farthing.runtime.meter import Meter
@@ -51,7 +51,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class JudgeAgent:
+class JudgeAgent(SpeakingAgent):
     """Says yes or no of the last answer of a turn, beside the one before it where there is one."""
 
     uses: ClassVar = ("right", "same")
@@ -60,10 +60,6 @@ class JudgeAgent:
     model: Model
     prompts: PromptTemplates = BUILT_IN
     role: str = ROLE
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the reply, `answer` yes or no; None where it is neither."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         *others, judged = [call.answer or "" for call in turn.so_far]

@@ -11,10 +11,9 @@ import msgspec
 
 from farthing.models.base import Message, Model, Prompt
 from farthing.runtime.agents.base import AgentParts, AgentSection
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.replies import read_exit, read_number
 from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
-from farthing.traces.base import Call
 
 _MOST_TOKENS = 16
 _AGREES = {True: "yes", False: "no", None: "unknown"}
@@ -42,7 +41,7 @@ class ExitSection(AgentSection, frozen=True, kw_only=True, tag="exit"):
 
 
 @dataclass(frozen=True)
-class LlmPolicyAgent:
+class LlmPolicyAgent(SpeakingAgent):
     """Chooses an action: 1 the base's answer, 2 the guide's, 3 another round."""
 
     uses: ClassVar = ("policy",)
@@ -63,10 +62,6 @@ class LlmPolicyAgent:
     def role(self) -> str:
         """`policy-NAME`."""
         return f"policy-{self.name}"
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the reply, `answer` the number; None where it names no action, or several."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         calls = {call.role: call for call in turn.so_far if call.round == turn.round}
@@ -89,7 +84,7 @@ class LlmPolicyAgent:
 
 
 @dataclass(frozen=True)
-class LlmExitAgent:
+class LlmExitAgent(SpeakingAgent):
     """Says, after each answer of one role, whether to exit or to continue (Lu et al. 2025)."""
 
     uses: ClassVar = ("exit",)
@@ -108,10 +103,6 @@ class LlmExitAgent:
     def role(self) -> str:
         """`exit-ROLE`."""
         return f"exit-{self.answering}"
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the reply, `answer` one of exit and continue; None where it is neither."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         calls = sorted(

@@ -28,11 +28,10 @@ from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt,
 from farthing.models.prices import largest_usage
 from farthing.money import nano_from_usd
 from farthing.runtime.agents.base import AgentParts, AgentSection, Positive, history, sampled
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Turn, recorded
+from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.replies import read_answer, unwrapped
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.tasks.tools import Tool, Toolbox
-from farthing.traces.base import Call
 
 _ACTION = re.compile(
     r"^[ \t*_]{0,20}Action[ \t]{0,3}\d{0,3}[*_]{0,3}:[ \t*_]{0,20}(\w+)[ \t]{0,3}\[(.*)\]",
@@ -95,7 +94,7 @@ class ReactSection(AgentSection, frozen=True, kw_only=True, tag="react"):
 
 
 @dataclass(frozen=True)
-class ReactAgent:
+class ReactAgent(SpeakingAgent):
     """Answers by using tools, in a bounded number of steps.
 
     Each step is one prompt. The last one may only finish; an agent that does not has no answer.
@@ -122,10 +121,6 @@ class ReactAgent:
     """Tells the agent what is used and left; None: nobody does."""
     verify: bool | None = None
     """Whether an answer is verified while steps and budget are left; None: no."""
-
-    async def act(self, turn: Turn, client: Client) -> Call:
-        """Return the call, its text the whole dialogue with the tools."""
-        return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         return await _ReactEpisode(self, turn, client).play()

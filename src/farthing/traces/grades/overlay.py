@@ -130,28 +130,6 @@ def _shared(traces: TraceArrays, marked: BoolArray) -> BoolArray:
     return found
 
 
-def with_itself(traces: TraceArrays, reference: str) -> float | None:
-    """Return how often a second draw of the reference's model agrees with its recorded one.
-
-    Only where another role has the same model; None elsewhere: a reference that is asked again
-    may then answer otherwise, and nothing recorded says how often.
-    """
-    first = first_answer(traces, reference)
-    place = traces.roles.index(reference)
-    model = traces.models[place]
-    others = [i for i, other in enumerate(traces.models) if model and other == model and i != place]
-    if traces.cuts:
-        return None
-    if others:
-        second = traces.answer[:, 0, others[0]]
-    elif traces.n_roles == 1 and traces.horizon > 1 and traces.independent.all():
-        second = traces.answer[:, 1, place]
-    else:
-        return None
-    both = (first != NO_ANSWER) & (second != NO_ANSWER)
-    return float((first == second)[both].mean()) if both.any() else None
-
-
 GradeMatrix = NDArray[np.int8]
 YES, NO, UNKNOWN = 1, 0, -1
 
