@@ -179,4 +179,5 @@ def test_at_worst_what_nobody_was_paid_for_costs_the_most_that_is_possible() -> 
         with pytest.raises(InputError, match="do not prove"):
             policy.calibrate(ft.Traces(asked), ft.Budget(usd, "0.005"))
     made = policy.calibrate(ft.Traces(asked), ft.Budget(0.0025, "0.005")).certificate
-    assert made is not None and made.promises
+    assert made is not None
+    assert made.promises

@@ -184,7 +184,7 @@ def _by_points(
     """Prove a promise by operating points at a row of thresholds."""
     points, part = operating_points_of(calibrate.replay(plays), row), calibrate.played
     if part.at_worst and (most := getattr(asked, "most_nano", None)):  # of what nobody was paid for
-        holes: BoolArray = ~part.made.all(axis=(1, 2))
+        holes: BoolArray = np.any(~part.made, axis=(1, 2))
         lost = holes[:, None] & (points.cost_nano >= part.dearest_nano[:, None])
         points = replace(points, cost_nano=np.where(lost, most, points.cost_nano))
     evidence = asked.evidence(tested(points), known)
