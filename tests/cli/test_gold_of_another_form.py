@@ -62,7 +62,7 @@ def own(path: Path, rows: list[dict[str, Any]], task: str = "text") -> Path:
         (lambda k: f"['{k}', '{k}.']", str, "\"['3', '3.']\" beside '3'", "as the task gsm8k"),
         (LETTERS.__getitem__, lambda k: f"({LETTERS[k]})", "'D' beside '(D)'", "multiple_choice"),
         (LETTERS.__getitem__, lambda k: f"option text {k}", "'D' beside 'opt", "no task matches"),
-        (lambda k: f'{{"n": "{k}"}}', lambda k: f'{{"n":"{k}"}}', "beside", "as the task json"),
+        (lambda k: f'{{"n": {k}}}', str, "beside '3'", "as the task gsm8k"),
     ],
 )
 def test_gold_of_another_form_is_refused_with_examples_and_the_task(
@@ -153,3 +153,20 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path, cell: object) -> None:
     ):
         ungraded = traces.arrays.ungraded.all(axis=(1, 2))
         assert ungraded.tolist() == [str(row["expected"]) == "nan" for row in rows[::2]]
+
+
+@pytest.mark.parametrize("how", ["recommend", "calibrate"])
+def test_a_reference_that_gold_never_matches_is_refused(how: str) -> None:
+    """Else whoever is right at all is as good as it; a small model that never is stays honest."""
+    rows = log(lambda _: "7", lambda k: "7" if k else "5", n=160)
+    for row in rows[1::2]:
+        row["response"] = f"seven, or {row['response']}"
+    parity = ft.Parity("large", 0.05)
+    traces = ft.from_records(rows)
+    policy = ft.fit("always-small", traces)
+    prove = policy.calibrate if how == "calibrate" else ft.recommend
+    with pytest.raises(InputError, match=r"0 of 160 graded.* by large.* '7' beside 'seven, or 7'"):
+        prove(traces, parity)
+    for small, large in zip(rows[::2], rows[1::2], strict=True):
+        small["response"], large["response"] = large["response"], small["response"]
+    assert ft.recommend(ft.from_records(rows), parity).found.nothing_cheaper

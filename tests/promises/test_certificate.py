@@ -12,7 +12,7 @@ from msgspec import structs
 from farthing.errors import CalibrationError
 from farthing.promises import wording
 from farthing.promises.answers import Answers, answers_above
-from farthing.promises.certificate import Certificate
+from farthing.promises.certificate import AskedOf, Certificate
 from farthing.promises.kinds import (
     budget,
     groups,
@@ -404,6 +404,15 @@ def test_a_certificate_names_its_rule_and_an_older_one_stays_as_it_is(made: Cert
     evidence = {"parity": PAIRED, "budget": SPENDING, "selective": ANSWERS, "weighted": MIX}
     assert old.verify(evidence[made.promise.kind()]) == []
     assert old.refuted == made.refuted == ""
+
+
+def test_a_budget_that_an_older_version_proved_at_worst_is_named() -> None:
+    asked = AskedOf(models=("large",), questions=9, recorded=9, missing="worst")
+    made = structs.replace(BUDGET, asked_of=asked)
+    assert made.refuted == ""
+    assert "cost no more than the most that was paid" in with_rule(made, 1).refuted
+    chance = structs.replace(asked, missing="chance")
+    assert with_rule(structs.replace(made, asked_of=chance), 1).refuted == ""
 
 
 def test_an_older_certificate_is_checked_by_its_own_rule() -> None:

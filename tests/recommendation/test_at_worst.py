@@ -11,6 +11,7 @@ from made_up_pool import pool, questions
 from scipy.stats import binomtest
 
 import farthing as ft
+from farthing.errors import InputError
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.process.batch_replay import replay
 from farthing.promises.base import Promise
@@ -163,3 +164,20 @@ def test_selective_at_worst_is_false_no_more_often_than_promised(escalate: str |
         given = acted.set_size > 0
         false += bool(given.any()) and float(acted.best_correct[given].mean()) < 0.85
     assert binomtest(false, 40, 0.1, "greater").pvalue > 0.01
+
+
+def test_at_worst_what_nobody_was_paid_for_costs_the_most_that_is_possible() -> None:
+    """The small model was not asked what costs it much more, $0.0016 a question in truth."""
+    cost = np.tile([100_000, 2_000_000], (600, 1))[:, None]
+    two = ("small", "large")
+    some = replace(only(pool(600, 5), two), cost_nano=cost)
+    dear = np.random.default_rng(5).random(600) < 0.3
+    log = with_holes(some, np.stack([~dear, np.ones(600, bool)], axis=1))
+    policy = ft.fit("always-small", questions(only(pool(60, 6), two)))
+    asked = replace(questions(log).dataset, missing="worst")
+    for usd in (0.0008, 0.0016):
+        with pytest.raises(InputError, match="do not prove"):
+            policy.calibrate(ft.Traces(asked), ft.Budget(usd, "0.005"))
+    made = policy.calibrate(ft.Traces(asked), ft.Budget(0.0025, "0.005")).certificate
+    assert made is not None
+    assert made.promises

@@ -21,6 +21,7 @@ from farthing.promises.paired import Paired, parity_p_values
 from farthing.recommendation.warnings import by_what_was_recorded, unlike
 from farthing.traces.arrays import NO_ANSWER, WHY_MISSING, BoolArray, TraceArrays
 from farthing.traces.eligibility import alike, only
+from farthing.traces.parquet import write_parquet
 
 CHANCE = WHY_MISSING.index("chance")
 CASCADED = WHY_MISSING.index("earlier_reply")
@@ -235,7 +236,7 @@ def test_calls_that_chance_left_out_are_seldom_named() -> None:
     assert binomtest(named, 100, 0.01, alternative="greater").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("few", [3, 12, 40])
+@pytest.mark.parametrize("few", [3, 12, pytest.param(40, marks=pytest.mark.slow)])
 def test_how_little_few_questions_could_say_is_said(few: int) -> None:
     """Against the power of the exact test by enumeration."""
     traces = lacking(160, few, wrong=False)
@@ -258,7 +259,7 @@ def test_recommend_and_calibrate_say_what_speaks_against_chance(tmp_path: Path) 
     wrong, fair = (missing(lacking(600, 12, wrong=w), "chance") for w in (True, False))
     for log, says in ((wrong, "calls are not missing by chance"), (fair, "of 100 cases")):
         assert says in " ".join(ft.recommend(log, ft.Parity("large", 0.05)).found.notes)
-        path = write(tmp_path / "a.parquet", log.arrays)
+        write_parquet(path := tmp_path / "a.parquet", log.arrays)
         run = CliRunner().invoke
         trained = ["train", str(path), "--policy", "pool-gain", "--out", str(tmp_path / "b")]
         assert run(app, trained).exit_code == 0

@@ -255,7 +255,8 @@ class Policy:
         models = splits.models_of(self.bundle, asked, recorded)
         some, asked_of = asked_all(recorded, models, traces.dataset.missing)
         check_costs(some)
-        check_gold(some, needed=asked.needs_gold)
+        against = models[-1] if asked.held_to_reference else None
+        check_gold(some, needed=asked.needs_gold, reference=against)
         graded = read_for(asked, some, self.bundle.origin.grade)
         played = splits.as_played("these traces", self.bundle, graded)
         return kind(graded, played, asked_of=asked_of)

@@ -190,7 +190,6 @@ def calibrate(
         late: the grades beside the traces, which these traces have already; None: there are none.
     """
     check_costs(traces)
-    check_gold(traces, needed=asked.needs_gold)
     ready = ready_for(folder, asked, traces, split, late, serving.missing)
     bundle, prove = ready.bundle, ready.prove
     serving = replace(serving, asked_of=ready.asked_of)
@@ -244,9 +243,11 @@ def ready_for(
     by_lot = late is not None and late.draw is not None
     bundle = bundles.load(folder)
     bundle = bundle.trained or bundle
-    asked_of = None
+    models, asked_of = models_of(bundle, asked, traces), None
+    against = models[-1] if asked.held_to_reference else None
+    check_gold(traces, needed=asked.needs_gold, reference=against)
     if late is None:  # which is of all these models' answers
-        traces, asked_of = asked_all(traces, models_of(bundle, asked, traces), missing)
+        traces, asked_of = asked_all(traces, models, missing)
     traces = read_for(asked, traces, bundle.origin.grade, by_lot=by_lot)
     if late is not None and asked.graded_by == "judge":
         traces = late.with_same(traces, reference_of(traces.grade) or "")

@@ -182,7 +182,11 @@ def _by_points(
     asked: Promise, plays: PlayedPolicy, calibrate: ProvingQuestions, row: FloatArray, known: Facts
 ) -> Proof:
     """Prove a promise by operating points at a row of thresholds."""
-    points = operating_points_of(calibrate.replay(plays), row)
+    points, part = operating_points_of(calibrate.replay(plays), row), calibrate.played
+    if part.at_worst and (most := getattr(asked, "most_nano", None)):  # of what nobody was paid for
+        holes: BoolArray = np.any(~part.made, axis=(1, 2))
+        lost = holes[:, None] & (points.cost_nano >= part.dearest_nano[:, None])
+        points = replace(points, cost_nano=np.where(lost, most, points.cost_nano))
     evidence = asked.evidence(tested(points), known)
     made = asked.prove(evidence, **plays.about(calibrate.played))
     what = None

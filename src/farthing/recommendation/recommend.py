@@ -106,6 +106,7 @@ def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
         known = replace(known, reference=paid_most(dataset.traces))
     played = eligible(dataset.traces, known.reference, dataset.missing)
     plans = plans_of(known, asked, played, seed, holdout=holdout)
+    check_gold(dataset.traces, needed=asked.needs_gold, reference=plans[0].asked.reference)
     if guess:
         _confirm(plans[0], played.traces)
     selections = [select(plan, deadline_s, progress or Silent()) for plan in plans]

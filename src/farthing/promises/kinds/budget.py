@@ -246,11 +246,11 @@ class BudgetPromise(Recorded, frozen=True, kw_only=True, tag="budget"):
         return certify(evidence, self.budget_nano, self.delta, **of.about)
 
     def refuted(self, of: Certificate) -> str:
-        """Say that a budget of the largest possible cost was taken for proved."""
-        del of
-        return (
-            "its budget is the largest possible cost" if self.budget_nano == self.most_nano else ""
-        )
+        """Say that the largest possible cost was taken for proved, or an unknown one for known."""
+        if self.budget_nano == self.most_nano:
+            return "its budget is the largest possible cost"
+        worst = of.asked_of is not None and of.asked_of.missing == "worst"
+        return "calls that were not made cost no more than the most that was paid" if worst else ""
 
     @classmethod
     def asks(cls) -> type[Budget]:

@@ -3,7 +3,7 @@
 Where every answer counts as wrong, each is as good as the reference's, and any saving is proved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -28,16 +28,17 @@ SAMPLE, MATCHING = 200, 0.1
 LETTERS = "ABCDEFGHIJ"
 
 
-def check_gold(traces: TraceArrays, *, needed: bool = True) -> None:
+def check_gold(traces: TraceArrays, *, needed: bool = True, reference: str | None = None) -> None:
     """Refuse questions on which the models are right less often than by chance.
 
-    That is where fewer than one question of a hundred has any right answer; or of multiple choice
-    where every model is right less often than one that guesses. Other grades than `right` pass.
+    That is where fewer than one question of a hundred has any right answer, or one of the reference
+    that others are held to; or of multiple choice where every model is right less often than one
+    that guesses. Other grades than `right` pass.
 
     Raises:
         InputError: with gold beside answers, and the task by which most of them would match.
     """
-    if needed and traces.grade == RIGHT and (problem := _below(traces)):
+    if needed and traces.grade == RIGHT and (problem := _below(traces, reference)):
         says = traces.beside_gold[1] or "check what says which answers are right (`correct`)"
         raise InputError(
             f"{problem}, so every answer would be as good as another: {says}; or promise agreement "
@@ -51,17 +52,21 @@ def with_gold_beside(arrays: TraceArrays, traces: Sequence[Trace]) -> TraceArray
     letters = {*golds} <= {*LETTERS} and len(golds) > 1
     chance = 1 / (1 + max(map(LETTERS.index, golds))) if letters else 0.0
     arrays = replace(arrays, beside_gold=(chance, ""))
-    return replace(arrays, beside_gold=(chance, _examples(traces))) if _below(arrays) else arrays
+    bad = [role for role in arrays.roles if _below(arrays, role)]
+    return replace(arrays, beside_gold=(chance, _examples(traces, bad))) if bad else arrays
 
 
-def _below(traces: TraceArrays) -> str:
+def _below(traces: TraceArrays, role: str | None = None) -> str:
     """Say how seldom answers are right, where that is less often than by chance; '': it is not."""
     given = (traces.answer != NO_ANSWER) & ~traces.ungraded
-    n, right = int(given.any(axis=(1, 2)).sum()), int(traces.correct.any(axis=(1, 2)).sum())
-    if n < FEWEST:
+    one = [place for place, name in enumerate(traces.roles) if name == role]
+    for some, by in ((slice(None), ""), (one, f" by {role}, which others are held to")):
+        graded, correct = given[:, :, some].any(axis=(1, 2)), traces.correct[:, :, some]
+        n, right = int(graded.sum()), int(correct.any(axis=(1, 2)).sum())
+        if n >= FEWEST and (not right or binomial_upper(right, n, SELDOM) < RARE):
+            return f"{right:,} of {n:,} graded questions have a right answer{by}"
+    if int(given.any(axis=(1, 2)).sum()) < FEWEST:
         return ""
-    if not right or binomial_upper(right, n, SELDOM) < RARE:
-        return f"{right:,} of {n:,} graded questions have a right answer"
     chance, each = traces.beside_gold[0], (traces.correct[:, 0], given[:, 0])
     for k, of in zip(*(one.sum(axis=0).tolist() for one in each), strict=True):
         if binomial_cdf(k, of, chance) >= ACCIDENT:
@@ -69,13 +74,16 @@ def _below(traces: TraceArrays) -> str:
     return f"every model is right less often than one that guesses, which is {chance:.0%} of times"
 
 
-def _examples(traces: Sequence[Trace]) -> str:
-    """Show gold beside answers, and name the task by which most of these would match."""
+def _examples(traces: Sequence[Trace], roles: Collection[str]) -> str:
+    """Show gold beside answers of these models, and name the task by which most would match."""
     beside = (
         (accepted(trace), call.answer)
         for trace in traces
         for call in laid_out(trace)
-        if call.correct is None and accepted(trace) and is_answer(call.answer)
+        if call.role in roles
+        and call.correct is None
+        and accepted(trace)
+        and is_answer(call.answer)
     )
     if not (some := list(islice(beside, SAMPLE))):
         return ""
