@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from farthing.errors import (
     ModelConnectionError,
@@ -130,6 +130,11 @@ class Noticed:
     def name(self) -> str:
         """Name of the model, as prices and traces call it."""
         return self._model.name
+
+    @property
+    def price(self) -> Any:
+        """What its calls cost; None: it does not say."""
+        return getattr(self._model, "price", None)
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer one prompt; the gate learns how it went."""

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -180,6 +180,11 @@ class Limited:
     def name(self) -> str:
         """Name of the model, as prices and traces call it."""
         return self._model.name
+
+    @property
+    def price(self) -> Any:
+        """What its calls cost; None: it does not say."""
+        return getattr(self._model, "price", None)
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer one prompt once it is admitted.

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -151,6 +151,11 @@ class Retrying:
     def name(self) -> str:
         """Name of the model, as prices and traces call it."""
         return self._model.name
+
+    @property
+    def price(self) -> Any:
+        """What its calls cost; None: it does not say."""
+        return getattr(self._model, "price", None)
 
     async def complete(self, prompt: Prompt, around: Around = alone) -> Completion:
         """Answer one prompt, with as many tries as patience allows.
