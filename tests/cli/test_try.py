@@ -102,7 +102,7 @@ def test_a_price_that_nobody_knows_is_asked_for(
 
 def test_a_bundle_of_no_try_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
-    with pytest.raises(InputError, match=r"bundle\.serve\.toml does not say how its models"):
+    with pytest.raises(InputError, match=r"bundle\.serve\.toml does not say how a bundle"):
         config_file(tmp_path / "bundle")
 
 

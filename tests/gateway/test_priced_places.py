@@ -25,6 +25,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "messages": {"messages": [{"role": "user", "content": "Go on."}], "max_tokens": 50},
 }
 URL = "https://a.example/x"
+FILE = {"type": "file", "file": {"file_id": "f"}}
 
 
 @pytest.fixture
@@ -69,6 +70,7 @@ CLIENTS = [
     ("responses", {"type": "computer"}),
     ("responses", {"type": "tool_search", "execution": "client"}),
     ("messages", {"name": "f", "input_schema": {}}),
+    ("responses", {"functionDeclarations": [{"name": "f"}]}),
     ("messages", {"type": "custom", "name": "f", "input_schema": {}}),
     ("messages", {"type": "browser_toolset_20260801"}),
     ("messages", {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}),
@@ -102,6 +104,14 @@ MEMBER: list[tuple[str, dict[str, Any], str]] = [
     ("chat/completions", {"search_parameters": {}}, "search_parameters"),
     ("chat/completions", {"enable_search": True}, "enable_search"),
     ("chat/completions", {"web_search_options": {}}, "web_search_options"),
+    ("chat/completions", {"web_search": {"enable": True}}, "web_search"),
+    ("chat/completions", {"compound_custom": {"tools": {}}}, "compound_custom"),
+    ("chat/completions", {"tools": {"type": "web_search"}}, "tools: web_search"),
+    (
+        "chat/completions",
+        {"tools": [{"function_declarations": [], "google_search": {}}]},
+        "tools[0]: function_declarations",
+    ),
     ("chat/completions", {"extra_body": {"enable_search": True}}, "extra_body.enable_search"),
     ("responses", {"tools": [{"type": "function"}, {"type": "mcp"}]}, "tools[1]: mcp"),
     ("responses", {"tools": [{"type": "shell"}]}, "tools[0]: shell"),
@@ -129,7 +139,8 @@ RATES: list[tuple[str, dict[str, Any], str]] = [
     ("chat/completions", {"models": ["other"]}, "models[0]: other"),
     ("responses", {"service_tier": "priority"}, "service_tier: priority"),
     ("messages", {"speed": "fast"}, "speed: fast"),
-    ("messages", {"inference_geo": "us"}, "inference_geo: us"),
+    ("messages", {"inference_geo": "eu"}, "inference_geo: eu"),
+    ("chat/completions", {"serviceTier": "priority"}, "serviceTier: priority"),
     ("messages", {"cache_control": {"type": "ephemeral", "ttl": "24h"}}, "cache_control.ttl: 24h"),
 ]
 
@@ -288,6 +299,11 @@ SHOT = {"type": "computer_call_output", "call_id": "c"}
 REFERENCES: list[tuple[str, dict[str, Any], str]] = [
     ("responses", {"input": [{"type": "item_reference", "id": "msg_abc"}]}, "input[0]"),
     ("responses", {"input": [{"id": "msg_abc"}]}, "input[0]"),
+    (
+        "chat/completions",
+        {"prediction": {"type": "content", "content": [FILE]}},
+        "content[0]: file",
+    ),
     ("responses", {"input": [{"type": "reasoning", "id": "rs_abc", "summary": []}]}, "input[0]"),
     ("responses", {"input": result({"type": "input_file", "file_id": "f"})}, "input[1].output[0]"),
     ("responses", {"input": result({"type": "input_file", "file_url": URL})}, "input[1].output[0]"),
@@ -334,7 +350,7 @@ def test_input_by_reference_is_reserved_at_the_window_or_refused(
             reply = post(running, form, **more)
             if known:
                 assert reply.status == 402, (more, reply.body)
-                assert "can cost $0.2001" in reply.json["error"]["message"]
+                assert "can cost $0.2" in reply.json["error"]["message"]
             else:
                 assert place in refusal(reply), (more, reply.body)
                 assert "context_window" in refusal(reply)

@@ -192,7 +192,7 @@ def spent(
                     "request_id": f"{model} {at}",
                     "call_type": "acompletion",
                     "model": model,
-                    "spend": {"small": 1e-5, "large": 1e-3}[model],
+                    "spend": {"small": 3e-5, "large": 3e-4}[model],
                     "prompt_tokens": 20,
                     "completion_tokens": 5,
                     "messages": messages,
@@ -230,6 +230,17 @@ def test_a_log_is_served_with_its_promise_under_its_own_system_prompt(
     short = ("max_tokens = 1024", "max_tokens = 5")
     cut = asked_now(tmp_path, server, bundle, limit=short)
     assert "max_tokens of small (5 instead of nothing)" in cut["says"]
+
+
+def test_a_price_far_from_the_recorded_one_ends_the_promise(
+    tmp_path: Path, server: Endpoint
+) -> None:
+    bundle = spent(tmp_path, [SYSTEM], WHOLE)
+    for price, promise in (("0.9", "agreement"), ("100", "none")):
+        now = ("input_per_million = 1,", f"input_per_million = {price},")
+        said = asked_now(tmp_path, server, bundle, price=now)
+        assert said["promise"] == promise, said["says"]
+        assert ("a call of small cost $0.00003 in the" in said["says"]) == (promise == "none")
 
 
 def test_what_a_section_adds_and_leaves_out_is_part_of_what_is_sent(

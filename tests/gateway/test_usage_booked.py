@@ -203,7 +203,7 @@ def test_what_was_billed_is_booked_and_the_list_shown(tmp_path: Path) -> None:
 
 def test_a_bill_beyond_the_bound_is_disputed(tmp_path: Path) -> None:
     receipt, nano = asked(tmp_path, {"usage": TOKENS | {"cost": 50.0}}, **LISTED)
-    assert receipt["cost_nano"] == nano < 10**9
+    assert receipt["cost_nano"] == nano < 3 * 10**9  # its whole window, read and written
     assert receipt["cost_estimated"]
     assert total(str(tmp_path / "gateway.db"), "disputed:all").settled.nano == 50 * 10**9 - nano
 
@@ -245,3 +245,55 @@ def test_a_model_that_searches_unasked_is_refused_by_name(tmp_path: Path) -> Non
             answer = running.chat("one", "hi")
     assert answer.status == 422
     assert "web_searches" in answer.json["error"]["message"]
+
+
+ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+FOUR = {"content": "4"}
+
+
+def chunks(*said: tuple[Found, str | None, Found | None]) -> str:
+    made = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": end}], "usage": usage}
+        for delta, end, usage in said
+    ]
+    return "".join(f"data: {json.dumps(one)}\n\n" for one in made) + "data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ({"usage": ZERO}, "/chat/completions"),
+        ({"usage": {"prompt_tokens": 1_000, "completion_tokens": 0}}, "/chat/completions"),
+        (
+            chunks(
+                ({}, None, ZERO | {"prompt_tokens": 1_000}), (FOUR, None, None), ({}, "stop", None)
+            ),
+            "/chat/completions",
+        ),
+        (
+            chunks(({}, None, {"prompt_tokens": 9, "completion_tokens": 1}), (FOUR, "stop", None)),
+            "/chat/completions",
+        ),
+        (events({"input_tokens": 1_000, "output_tokens": 1}, {}), "/messages"),
+        (events({"input_tokens": 1_000, "output_tokens": 1}, {"output_tokens": None}), "/messages"),
+    ],
+)
+def test_a_count_that_leaves_out_what_was_written_is_none(
+    tmp_path: Path, said: Any, path: str
+) -> None:
+    """No call reads nothing, and a count before a text is not of it: the bound stands for both."""
+    _, nano = asked(tmp_path, said, path)
+    assert nano > len(LONG) * 3_000
+
+
+def test_an_empty_reply_has_no_output(tmp_path: Path) -> None:
+    used = {"prompt_tokens": 1_000, "completion_tokens": 0}
+    said = chunks(({"role": "assistant", "content": ""}, "stop", used))
+    assert asked(tmp_path, said)[1] == 3_000_000
+
+
+def test_inference_in_one_country_costs_its_surcharge(tmp_path: Path) -> None:
+    used = {"input_tokens": 1_000, "output_tokens": 10, "inference_geo": "us"}
+    part = {"type": "text", "text": "4"}
+    said = {"type": "message", "role": "assistant", "content": [part], "usage": used}
+    assert asked(tmp_path, said, "/messages")[1] == 3_465_000

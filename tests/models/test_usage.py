@@ -532,3 +532,11 @@ def test_dated_prices_are_those_of_the_day() -> None:
     used = Usage(1_000, 0)
     assert price.cost_nano(used, 0.0, day - timedelta(seconds=1)) == 5_000_000
     assert price.cost_nano(used, 0.0, day) == 4_000_000
+
+
+def test_what_nobody_wrote_is_no_count() -> None:
+    assert read_usage({"prompt_tokens": 0, "completion_tokens": 3}) == Usage(
+        0, 3, unknown=("input_tokens",)
+    )
+    assert read_usage({"requests": 1, "input_tokens": 9, "output_tokens": 3}) == Usage(9, 3)
+    assert read_usage({"input_token_count": 9, "generated_token_count": 3}) == Usage(9, 3)

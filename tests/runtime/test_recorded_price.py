@@ -7,7 +7,10 @@ from decimal import Decimal
 import pytest
 
 import farthing as ft
+from farthing.models.adaptive import Gate, Noticed
 from farthing.models.prices import Rates, SecondPrice, TokenPrice
+from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
+from farthing.models.retry import Retrying
 from farthing.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -23,6 +26,11 @@ class Sold(ScriptedModel):
 
 def priced(times: str) -> TokenPrice:
     return TokenPrice((Rates(Decimal(times), 4 * Decimal(times)),))
+
+
+def _opened(model: Sold) -> Retrying:
+    """Return a model as a configuration opens it: what limits and repeats its calls is around."""
+    return Retrying(Noticed(Limited(model, RateLimiter(RateLimits(concurrent=1))), Gate(1)))
 
 
 CACHED = TokenPrice((Rates(Decimal(8), Decimal(4), cached_input=Decimal("0.8")),))
@@ -56,7 +64,8 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> ft.Policy:
 def test_a_price_far_from_the_recorded_one_ends_the_promise(
     policy: ft.Policy, price: TokenPrice | SecondPrice, says: str | None
 ) -> None:
-    models = {"small": Sold("small", price), "large": Sold("large", priced("10"))}
+    sold = {"small": Sold("small", price), "large": Sold("large", priced("10"))}
+    models = {name: _opened(one) for name, one in sold.items()}
     answer = asyncio.run(policy.answer("Where?", models))
     assert ("in the bundle's traces, and at the price" in str(answer)) == (says is not None)
     if says is not None:

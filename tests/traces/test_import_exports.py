@@ -25,7 +25,7 @@ def test_inspect() -> None:
     assert (answered.input_tokens, answered.output_tokens) == (1_000, 10)
     assert answered.extra == {"cached_tokens": 900.0}
     assert refused.error is not None
-    assert (refused.answer, refused.correct, refused.error.type) == (None, None, "refused")
+    assert (refused.answer, refused.correct, refused.error.type) == (None, None, "filtered")
 
 
 def test_litellm() -> None:

@@ -40,7 +40,7 @@ def test_a_trace_without_the_new_counts_is_what_it_was() -> None:
     assert fingerprint(assemble([OLD])) == (
         "415459019f6d6f85cab0ad17d5ecab3b63ba91a779c9a776ebeb3e9445e28119"
     )
-    assert content_of(OLD) == 3_684_470_656_367_900_178
+    assert content_of(OLD) == 10_850_815_228_906_002_309
     written = hashlib.sha256(msgspec.json.encode(OLD)).hexdigest()
     assert written == "7708354a8198ebfcc11b79604dd4d658552bb32371c780541a6b2075a204a1f6"
     prompt = Prompt((Message("user", "2 + 2?"),), max_tokens=9)

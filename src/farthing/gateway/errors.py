@@ -166,11 +166,16 @@ def _place(error: Exception) -> str:
 
 
 def _over_limit(error: LimitError) -> ApiError:
-    """A limit a minute is waited for; a larger period's money is gone."""
+    """A limit a minute is waited for; a larger period's money is gone, and no client waits so long.
+
+    Clients wait for whatever `Retry-After` says before they show why.
+    """
     headers = {}
+    if error.resets_at is not None:
+        headers["X-Farthing-Resets-At"] = f"{error.resets_at:%Y-%m-%dT%H:%M:%SZ}"
     if error.may_fit_soon:
         headers["Retry-After"] = "1"
-    elif error.resets_at is not None:
+    elif error.resets_at is not None and error.limit.period == "minute":
         left = (error.resets_at - datetime.now(UTC)).total_seconds()
         headers["Retry-After"] = str(max(1, math.ceil(left)))
     if error.limit.period == "minute":

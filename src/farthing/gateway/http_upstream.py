@@ -44,6 +44,7 @@ from farthing.models.prices import (
 )
 from farthing.models.retry import RetryPolicy
 from farthing.models.thinking import AS_IT_IS, NONE, effort_of
+from farthing.models.usage import counting
 
 LOG = logging.getLogger("farthing.gateway")
 _DROPPED = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
@@ -189,7 +190,8 @@ class HttpCall:
         else:
             if whole.usage is not None and not self.bounding.silent:
                 self.bounding.shown.learn(whole.usage)
-            return replace(self._took(started, body, whole.usage, whole.model), cut=failed)
+            used = counting(whole.usage, self.api.text(body))
+            return replace(self._took(started, body, used, whole.model), cut=failed)
         raise self.endpoint.malformed(problem, body, self.bound.nano)
 
     @asynccontextmanager

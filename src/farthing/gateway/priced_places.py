@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 RATES: Mapping[str, str] = {
-    "service_tier": "auto|default|standard|standard_only|flex|on_demand",
+    **dict.fromkeys(
+        ("service_tier", "serviceTier"), "auto|default|standard|standard_only|flex|on_demand"
+    ),
     "speed": "standard",
     "inference_geo": "global",
     "modalities": "text",
@@ -22,7 +24,8 @@ RATES: Mapping[str, str] = {
 PROVIDER_RUN: Mapping[str, str] = {
     "web_search_options": "(?!)",
     "search_parameters": "off",
-    "enable_search": "(?!)",
+    **dict.fromkeys(("enable_search", "web_search", "enable_enhancement"), "(?!)"),
+    "compound_custom": "(?!)",
     "enable_code_interpreter": "(?!)",
     "plugins": "response-healing|context-compression",
     "mcp_servers": "(?!)",
@@ -57,7 +60,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("local_shell_call_output", "shell_call_output", "tool_search_output"), ()),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("output",)),
     **dict.fromkeys(("computer_call_output", "apply_patch_call_output"), ("output",)),
-    **dict.fromkeys(("message", "tool_result"), ("content",)),
+    **dict.fromkeys(("message", "tool_result", "content"), ("content",)),
     "reasoning": ("summary", "content"),
 }
 """Items and parts of the input that have no more tokens than bytes, to the fields with parts of
@@ -65,7 +68,7 @@ their own. All others may have any length, but for images."""
 IMAGES = ("image_url", "input_image", "computer_screenshot", "image")
 REFERENCES = ("previous_response_id", "conversation", "cached_content", "file_ids")
 """Fields that stand for input which the provider has."""
-_INPUT = ("messages", "system", "input", "prompt")
+_INPUT = ("messages", "system", "input", "prompt", "prediction")
 _WITHIN = ("extra_body", "google")
 """Objects with more fields of the request."""
 _NOTHING: tuple[Any, ...] = (None, False, "", [])
@@ -146,7 +149,7 @@ def without(body: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
     gone = [_inside(body, path) for path in paths if path[0] == "tools"]
     choice = left.get("tool_choice")
     omitted: tuple[str, ...] = ()
-    if gone and not left["tools"]:
+    if gone and not left.get("tools"):
         omitted = ("tools", "tool_choice", "parallel_tool_calls")
     elif isinstance(choice, dict) and _names(choice, *_list(choice.get("tools"))) & _names(*gone):
         omitted = ("tool_choice",)
@@ -184,6 +187,8 @@ def _uncovered(
 
 
 def _tools(tools: Any, path: Path) -> Iterator[Place]:
+    if isinstance(tools, dict) and tools:
+        yield Place(path, "tool", _name(tools))
     for at, tool in enumerate(_list(tools)):
         here, said = (*path, at), tool if isinstance(tool, dict) else {"type": tool}
         yield from _caching(said, here)
@@ -197,7 +202,8 @@ def _tools(tools: Any, path: Path) -> Iterator[Place]:
 def _is_clients(tool: Mapping[str, Any]) -> bool:
     kind = tool.get("type")
     if kind is None:
-        return any(name in tool for name in ("function", "name", "function_declarations"))
+        declared = {"function_declarations", "functionDeclarations"} >= tool.keys()
+        return declared or "function" in tool or "name" in tool
     for pattern, must in CLIENT_TOOLS.items():
         if re.fullmatch(pattern, str(kind)):
             where, _, value = must.partition("=")

@@ -28,7 +28,7 @@ WINDOW = 2**21
 TOKENS_PER_SCHEMAS = 1_024
 """Most tokens that a provider puts around tools and formats."""
 _SCHEMAS = ("tools", "functions", "response_format")
-_TIERS = ("service_tier", "speed")
+_TIERS = ("service_tier", "serviceTier", "speed", "inference_geo")
 """Fields whose value is the tier that a price is of."""
 
 

@@ -19,6 +19,8 @@ AHEAD = 64
 ENOUGH = 20
 """Whole streams that show all their tokens before the next is taken to: a model may think at times,
 and then hides some with a chance of about one in so many."""
+_LABELS = ("role", "type", "id", "finish_reason", "stop_reason", "native_finish_reason")
+"""Fields of a piece that are no text of its model."""
 _SILENT = ("reasoning", "reasoning_effort", "thinking", "enable_thinking", "prediction")
 """Parameters that ask for tokens which nobody is shown."""
 
@@ -65,6 +67,14 @@ class StreamedTokens:
         """Return whether it can have so many tokens; whatever is said is one at least."""
         return sum(map(len, self._pieces)) >= tokens or self.tokens >= tokens
 
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def wrote(self, since: int) -> bool:
+        """Return whether a piece from one on has a text of the model."""
+        said = (one for pieces in self._pieces[since:] for one in pieces)
+        return any(_size(one, _LABELS) for one in said)
+
     def bound(self, most: Usage) -> Usage:
         """Return the most that it took if it is left now.
 
@@ -90,17 +100,17 @@ def is_silent(wanted: Mapping[str, Any]) -> bool:
     return any(wanted.get(name) for name in _SILENT) or effort_of(wanted) not in {None, NONE}
 
 
-def _size(said: Any) -> int:
+def _size(said: Any, but: Sequence[str] = ()) -> int:
     if not isinstance(said, msgspec.Raw):
-        return _length(said)
+        return _length(said, but)
     try:
-        return _length(msgspec.json.decode(said))
+        return _length(msgspec.json.decode(said), but)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return len(bytes(said))
 
 
-def _length(value: Any) -> int:
-    """Return the bytes of all texts in a choice.
+def _length(value: Any, but: Sequence[str] = ()) -> int:
+    """Return the bytes of all texts in a choice, but for those of some fields.
 
     >>> _length({"index": 0, "delta": {"content": "\u20ac", "role": "user"}})
     7
@@ -108,5 +118,5 @@ def _length(value: Any) -> int:
     if isinstance(value, str):
         return len(value.encode())
     if isinstance(value, dict):
-        return sum(map(_length, value.values()))
-    return sum(map(_length, value)) if isinstance(value, list) else 0
+        return sum(_length(inner, but) for name, inner in value.items() if name not in but)
+    return sum(_length(one, but) for one in value) if isinstance(value, list) else 0

@@ -62,6 +62,7 @@ class HttpStream:
         self._model: str | None = None
         self._counted = self._done = self._finished = False
         self._opening = True
+        self._told_at = 0  # pieces that were heard when usage was last told
         self._cut: ReplyFailure | None = None
         self._reply: Reply | None = None
 
@@ -162,6 +163,9 @@ class HttpStream:
         return found, None
 
     def _end(self) -> None:
+        told = self._usage
+        if told is not None and self._heard.wrote(self._told_at if told.output_tokens else 0):
+            self._usage = replace(told, unknown=("output_tokens",))  # what came after is not in it
         reply = self._took(self._usage, self._model)
         self._reply = replace(reply, cut=self._cut)
         if self._usage is not None and not self._bound.silent:
@@ -177,6 +181,7 @@ class HttpStream:
         if piece.usage is not None:
             self._usage = largest(self._usage, piece.usage)
         self._heard.add(piece.said)
+        self._told_at = self._told_at if piece.usage is None else len(self._heard)
         self._counted = piece.counted or (self._counted and not piece.said)
         self._finished = piece.finished >= self._bound.choices
         self._done, self._opening = piece.last, self._opening and piece.opening

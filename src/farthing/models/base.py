@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Speaker = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "refused", "other"]
@@ -201,6 +201,11 @@ class WrappedModel:
     def name(self) -> str:
         """Name of the model, as prices and traces call it."""
         return self._model.name
+
+    @property
+    def price(self) -> Any:
+        """What its calls cost; None: it does not say."""
+        return getattr(self._model, "price", None)
 
     def longest(self, prompt: Prompt) -> Prompt:
         """Return the prompt with the most output tokens that a call can have."""

@@ -8,7 +8,7 @@ import msgspec
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob
 from farthing.models.failures import reply_failure
 from farthing.models.prices import Price, charge_nano, largest_usage
-from farthing.models.usage import usage_in
+from farthing.models.usage import counting, usage_in
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a reply raises that is not what it must be."""
@@ -80,7 +80,7 @@ def read_completion(
     choice = reply.choices[0]
     message = choice.message
     refused = bool(message.refusal and not message.content)
-    said = usage_in(body)
+    said = counting(usage_in(body), message.content)
     usage = largest_usage(prompt) if said is None or said.unknown else said
     return Completion(
         text=message.content or message.refusal or "",

@@ -22,18 +22,24 @@ from farthing.models.http_failures import ADVICE, EXCERPT, kind_of
 from farthing.models.usage import read_usage
 
 _BROKE = re.compile(
-    r"error(ed)?|abort(ed)?|cancell?ed|failed|insufficient_system_resource|(model|network)_error"
-    r"|timeout"
+    r"error(?!_toxic).*|.*_error|abort(ed)?|(user_)?cancel(l?ed)?|failed|insufficient_.*|timeout"
+    r"|interrupted|.*overloaded|(function_call_filter.*)?malformed_.*"
 )
 """Finish reasons of a choice that its provider gave up."""
 _FILTERED = re.compile(
-    r"content_filter.*|blocklist|error_toxic|guardrail_intervened|(image_)?safety"
-    r"|prohibited_content|recitation|refusal|sensitive|spii"
+    r"content_filter.*|blocklist|error_toxic|guardrail_intervened|(image_)?safety(_filter)?"
+    r"|(image_)?(prohibited_content|recitation)|moderation|refusal|sensitive|spii|unsafe"
 )
 """Finish reasons of a choice that a filter took away."""
 _CUT = frozenset({"max_output_tokens", "max_tokens", "length"})
-_SIGNS = re.compile(rb'"error"|"(finish|stop)_reason"\s*:\s*"|"status"|"response\.failed"')
+_SIGNS = re.compile(
+    rb'"(errors?|detail|msg|status|base_resp)"|"(finish_reason|stop_reason|message)"\s*:\s*"'
+    rb'|"response\.failed"'
+)
 """Where none of these is, nothing failed."""
+_REPLIES = ("choices", "output", "content", "data", "type")
+"""Fields of replies and their events; what has none may say in plain words that it failed."""
+_WORDS = ("message", "msg", "status_msg", "detail")
 _NAMES = (
     (re.compile(r"[45]\d\d"), None),
     (re.compile(r"quota|billing|credit|auth|api_key|permission"), 401),
@@ -112,8 +118,11 @@ def _why(reply: Mapping[str, Any]) -> ReplyFailure | None:
     inner = [*(listed if isinstance(listed, list) else []), reply.get("delta")]
     ends = [reply, *(one for one in inner if isinstance(one, Mapping))]
     errors = [error for one in ends if (error := one.get("error"))]
+    if not any(reply.get(name) for name in _REPLIES):  # FastAPI, MiniMax, Zhipu
+        told = [reply.get(name) for name in ("errors", "base_resp", *_WORDS)]
+        errors += [one for one in told if one and not isinstance(one, int | float)]
     if errors or "error" in (reply.get("type"), reply.get("object")):
-        return _stated((errors or [reply])[0])
+        return _stated((errors or [reply])[0], reply)
     reasons = [str(one.get("finish_reason") or one.get("stop_reason")).lower() for one in ends]
     for reason in filter(_BROKE.fullmatch, reasons):
         return ReplyFailure(ModelConnectionError, f"it ended by {reason}")
@@ -123,11 +132,15 @@ def _why(reply: Mapping[str, Any]) -> ReplyFailure | None:
     return _by_status(reply) if response else None
 
 
-def _stated(error: Any) -> ReplyFailure:
-    fields = error if isinstance(error, Mapping) else {"message": error}
+def _stated(error: Any, beside: Mapping[str, Any]) -> ReplyFailure:
+    inner = error.get("error") if isinstance(error, Mapping) else error
+    if isinstance(inner, list | Mapping) and inner:
+        return _stated(inner[0] if isinstance(inner, list) else inner, beside)
+    fields = error if isinstance(error, Mapping) else {**beside, "message": inner}
     named = (fields.get(name) for name in ("code", "status", "type", "error_type"))
     names = [str(name).lower() for name in named if name]
-    words = " ".join(str(fields.get("message") or " ".join(names)).split())
+    said = next((one for name in _WORDS if (one := fields.get(name))), inner)
+    words = " ".join(str(said or " ".join(names)).split())
     found = [
         status or int(match[0])
         for name in names

@@ -15,7 +15,7 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import ModelInfo, StartDateConstraint, TieredPrices, TimeOfDateConstraint
 
 from farthing.models.base import Usage
-from farthing.models.prices import CHEAPER_TIERS, Rates, TokenPrice
+from farthing.models.prices import CHEAPER_TIERS, SURCHARGES, Rates, TokenPrice
 
 _PLAIN = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 _KINDS = {
@@ -92,7 +92,8 @@ class ListPrice:
 
     def unpriced(self, usage: Usage, at: datetime | None = None) -> tuple[str, ...]:
         """Return the names of what such a call took that nobody knows the price of."""
-        price = self.at(at, None if usage.tier in CHEAPER_TIERS else usage.tier)
+        plain = usage.tier in CHEAPER_TIERS | SURCHARGES.keys()
+        price = self.at(at, None if plain else usage.tier)
         if price is None:
             return (f"service_tier {usage.tier}",)
         return price.unpriced(replace(usage, tier=None))

@@ -24,6 +24,8 @@ _LEAST = Decimal("0.001")
 
 CHEAPER_TIERS = frozenset({"flex", "batch"})
 """At these a call costs no more than at the standard one."""
+SURCHARGES = {"us": Decimal("1.1")}
+"""Anthropic's inference in the US alone costs so often what tokens do elsewhere."""
 
 
 class Price(Protocol):
@@ -203,14 +205,15 @@ class TokenPrice:
         taken |= {name for name in ("audio_input", "audio_output") if getattr(usage, name)}
         taken |= {"output_citation_tokens"} & dict(usage.units).keys()
         missing = set(self.needs) - dict(usage.units).keys()
-        tier = usage.tier is not None and usage.tier not in CHEAPER_TIERS
+        tier = usage.tier is not None and usage.tier not in CHEAPER_TIERS | SURCHARGES.keys()
         own = (f"service_tier {usage.tier}",) if tier else ()
         return (*own, *sorted(taken - known | missing))
 
     def _nano(self, per_million: Decimal, usage: Usage) -> int:
         usd, other = dict(self.units), self.use or Decimal(0)
         beside = self.request + sum(some * usd.get(name, other) for name, some in usage.uses)
-        return nano_from_usd(per_million / _MILLION + beside)
+        times = SURCHARGES.get(usage.tier or "", Decimal(1))
+        return nano_from_usd(per_million * times / _MILLION + beside)
 
 
 @dataclass(frozen=True)

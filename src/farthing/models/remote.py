@@ -202,5 +202,8 @@ class RemoteModel:
         return self.largest_cost_nano(prompt) if self._price else None
 
     def _read(self, body: bytes, prompt: Prompt, seconds: float) -> Completion:
-        longest, hide = self.longest(prompt), self._key.hide_in if self._key else str
+        longest, hide = self.longest(prompt), self._without_key
         return read_completion(body, longest, self._name, self._price, seconds, hide)
+
+    def _without_key(self, text: str) -> str:
+        return self._key.hide_in(text) if self._key else text

@@ -6,7 +6,7 @@ counts once, the larger of both. What is said in a way that cannot be read is un
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -33,7 +33,9 @@ COUNTS = (
 """Counts of a usage within its tokens in and out."""
 _TICKS = Decimal(10**10)
 """xAI's ticks of a dollar."""
-_STANDARD = frozenset({"", "auto", "default", "standard", "on_demand", "on-demand"})
+_STANDARD = frozenset(
+    {"", "auto", "default", "standard", "on_demand", "on-demand", "global", "not_available"}
+)
 _CACHED = (
     r"cached(_content|_input|_prompt|_prompt_text)?_tokens?(_count|_details)?"
     r"|cache_read(_input)?(_tokens?)?(_count)?|cache_hit_tokens|cache_tokens_details"
@@ -42,7 +44,7 @@ _OUT = "completion|output|candidate|response"
 _NAMES: tuple[tuple[str, str], ...] = (
     (
         "",
-        r"cost|price|time|duration|latency|speed|byok|ticks|per_second|miss|predict|^num_requests$",
+        r"cost|price|time|duration|latency|speed|byok|ticks|per_second|miss|predict|^(num_)?requests$",
     ),
     ("audio_seconds", r"audio_seconds"),
     ("hour", r"(?=.*(cache|ephemeral)).*(1_?h|hour)"),
@@ -64,12 +66,15 @@ _NAMES: tuple[tuple[str, str], ...] = (
     ("storage_searches", r"file_search|document_search|collection"),
     ("code_executions", r"code_(interpreter|execution)"),
     ("rerank_searches", r"search_unit"),
-    ("web_searches", r"web_search|search_quer|num_search"),
+    ("web_searches", r"web_search|search_quer|num_search|search\.count"),
     ("total", r"^(tokens\.)?total(_tokens?)?(_count)?$"),
     ("prompt", r"^(num_)?prompt(_tokens?|_eval)?(_count)?$"),
     ("bare", r"^input$"),
     ("input", r"^(tokens\.)?input_tokens?(_count)?$"),
-    ("output", r"^(tokens\.)?(completion|output|candidates|response|eval)(_tokens?)?(_count)?$"),
+    (
+        "output",
+        r"^(tokens\.)?(completion|output|candidates|response|eval|generated)(_tokens?)?(_count)?$",
+    ),
     ("*", r"(requests|queries|searches|calls|executions|used|invocations|pages|units)$"),
 )
 """What a count is, to a pattern of where it stands; the first that fits counts, `*` under its own
@@ -143,6 +148,17 @@ def largest(first: Usage | None, last: Usage | None) -> Usage | None:
     Usage(input_tokens=1500, output_tokens=20, estimated=False, cached_tokens=0)
     """
     return first or last if first is None or last is None else _both(first, last, max)
+
+
+def counting(usage: Usage | None, text: str | None) -> Usage | None:
+    """Return a usage whose output is unknown where it counts none of a reply's text.
+
+    >>> counting(Usage(9, 0), "4").unknown, counting(Usage(9, 0), "").unknown
+    (('output_tokens',), ())
+    """
+    if usage is None or usage.output_tokens or not text:
+        return usage
+    return replace(usage, unknown=tuple(sorted({*usage.unknown, _OUTPUT})))
 
 
 def added(first: Usage | None, last: Usage) -> Usage:
@@ -227,7 +243,7 @@ def _read(usage: Mapping[str, Any], around: Mapping[str, Any]) -> Usage | None:
         counts.add(path, value)
     cached, hour = counts.get("cached", "audio_cached"), counts.get("hour")
     minutes = max(counts.get("minutes"), counts.get("writes") - hour)
-    read = _input(counts, cached + minutes + hour)
+    read = _input(counts, cached + minutes + hour) or None  # no call reads nothing
     written = _output(counts, read)
     units = tuple(
         (name.removeprefix("*"), some)
@@ -353,7 +369,11 @@ def _known(one: int | None, other: int | None, of: Callable[[int, int], int]) ->
 
 def _tier(usage: Mapping[str, Any], around: Mapping[str, Any]) -> str | None:
     """Return the tier that a call was served at; None: the standard one, or nobody says."""
-    for said in (usage.get("speed"), *map(_named_tier, (usage, around))):
+    for said in (
+        usage.get("speed"),
+        *map(_named_tier, (usage, around)),
+        usage.get("inference_geo"),
+    ):
         if isinstance(said, str) and said.lower() not in _STANDARD:
             return said.lower()
     return None

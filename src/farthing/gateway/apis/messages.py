@@ -1,6 +1,7 @@
 """Anthropic's Messages."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 from uuid import uuid4
 
@@ -193,7 +194,8 @@ class MessagesReader:
         """Return what an event says."""
         found = _EVENT.decode(data)
         if found.type == "message_start" and found.message is not None:
-            self._usage = read_usage(found.message.usage)
+            begun = read_usage(found.message.usage)
+            self._usage = begun and replace(begun, unknown=(*begun.unknown, "output_tokens"))
             return ReadPiece(model=found.message.model, opening=True)
         if found.type == "message_stop":
             return ReadPiece(counted=True, last=True)

@@ -111,8 +111,9 @@ def failure_of(reply: Any) -> CallError | None:
         return None
     if (failure := reply_failure(opened)) is not None:
         return call_error(failure.said, failure.kind.kind)
-    choices = opened.get("choices")
-    ends = (c.get("finish_reason", "") for c in choices or () if isinstance(c, dict))
+    listed = opened.get("choices")
+    choices = listed if isinstance(listed, list) else []
+    ends = (c.get("finish_reason", "") for c in choices if isinstance(c, dict))
     torn = "it has no finish reason, so it is torn"
     return call_error(torn, "incomplete") if None in ends else None
 
