@@ -18,7 +18,7 @@ Running = tuple[tuple[float, int, float], ...]
 """Parts under way: when each ends, which it is, and its chance."""
 
 
-def exact(workflow: Workflow, nano: int, seconds: float) -> float:  # noqa: C901 - one recursion
+def exact(workflow: Workflow, nano: int, seconds: float) -> float:
     """Return the best chance of being done, where all lengths are fixed: by enumeration."""
     parts = workflow.parts
 

@@ -59,7 +59,7 @@ from farthing.traces.near_copies import near_note
 from farthing.traces.pool import is_pool
 
 
-def recommend(  # noqa: PLR0913 - what can be asked for, each by its name
+def recommend(
     dataset: Dataset,
     asked: Promise | None = None,
     *,

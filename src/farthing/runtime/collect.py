@@ -149,7 +149,7 @@ def unwatched(progress: CollectionProgress) -> None:
     """Show nothing."""
 
 
-async def collect(  # noqa: PLR0913 - what is recorded, and how, each by its name
+async def collect(
     questions: Sequence[Question],
     recording: RecordingPlan,
     journal: Journal,
