@@ -188,8 +188,6 @@ def test_a_failed_row_of_litellm(imported: Import) -> None:
         round=1,
         role=str(SPEND["model"]),
         model=str(SPEND["model"]),
-        input_tokens=0,
-        output_tokens=0,
         latency_s=1.834,
         error=CallError(type="RateLimitError", message="litellm.RateLimitError: slow down"),
     )

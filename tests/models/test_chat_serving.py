@@ -46,7 +46,7 @@ completions = st.builds(
     text=texts,
     model=st.just("m"),
     finish=st.sampled_from(finishes),
-    usage=st.builds(Usage, st.integers(0, 99), st.integers(0, 99)),
+    usage=st.builds(Usage, st.integers(1, 99), st.integers(1, 99)),
     cost_nano=st.none(),
     latency_s=st.just(0.5),
     logprobs=st.lists(places, max_size=4).map(tuple),

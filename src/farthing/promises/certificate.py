@@ -44,6 +44,8 @@ class Threshold(msgspec.Struct, frozen=True):
 
 AS_RECORDED = "Requests are made as the recorded ones were, whose "
 """Begins the condition that stands where nobody recorded how the questions were asked."""
+LOOK = "It is look "
+"""Begins what a certificate says where others were asked of the same questions before."""
 JUDGED = "Right is what "
 """Begins the condition that stands where a model said what is right."""
 
@@ -238,7 +240,8 @@ that budget alone."
 
         What was asked for (alpha, delta, ...) and what stood beside it is taken from the
         certificate, all else from the evidence. What was not recorded of the requests
-        (`AS_RECORDED`), and who said what is right (`JUDGED`), no evidence tells of.
+        (`AS_RECORDED`), who said what is right (`JUDGED`), and how often questions were looked at
+        (`LOOK`), no evidence tells of.
 
         Args:
             evidence: what `certify` of its kind was given: [n] kappa* of the calibration questions,
@@ -284,7 +287,7 @@ that budget alone."
         return why and f"The promise is not proved: {why}. Calibrate again with this version."
 
     def _by_evidence(self) -> "Certificate":
-        besides = (AS_RECORDED, JUDGED)
+        besides = (AS_RECORDED, JUDGED, LOOK)
         kept = tuple(one for one in self.conditional_on if not one.startswith(besides))
         return msgspec.structs.replace(self, conditional_on=kept)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from farthing.promises.certificate import AS_RECORDED, JUDGED, Certificate, Population
+from farthing.promises.certificate import AS_RECORDED, JUDGED, LOOK, Certificate, Population
 from farthing.promises.levels import exact_text, usd
 
 EXCHANGEABLE = "A new question is exchangeable with the calibration questions."
@@ -56,7 +56,7 @@ def judged(judge: str, reference: str) -> str:
 def look(number: int) -> str:
     """Say that a certificate is not the first that was asked of some questions."""
     risk = "each errs at its own risk, the best of them at the sum of all"
-    return f"It is look {number} on these questions: {risk}."
+    return f"{LOOK}{number} on these questions: {risk}."
 
 
 def by_lot(drawn: bool) -> tuple[str, ...]:  # noqa: FBT001 - says whether, and no more

@@ -62,6 +62,7 @@ AT_ONCE = 1_000
 """Questions under way at any moment."""
 _NOT_SENT = frozenset(
     {"url", "key_env", "key_file", "price_provider", "timeout_s", "latency_s", "batch", "apis"}
+    | {"provider_tools", "tool_uses"}
 )
 """Settings of a model that leave its replies as they are."""
 _IF_SAID = frozenset(

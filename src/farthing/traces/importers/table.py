@@ -302,7 +302,7 @@ def _usages(row: FileRow, column: Mapping[str, str]) -> tuple[Usage, ...]:
     counts = {
         _as_wire(column[name], name): row.count(column[name]) for name in _COUNTS if name in column
     }
-    whole = row.part(column.get("usage", "")).values
+    whole = row.part(column["usage"]).values if "usage" in column else {}
     used = {column[name] for name in _COUNTS if name in column}
     beside = {
         name: value
@@ -320,12 +320,14 @@ def _as_wire(column: str, meaning: str) -> str:
 
 def _error(row: FileRow, column: Mapping[str, str]) -> CallError | None:
     """Return why a call failed, by what a column of errors, of ends or of replies says."""
-    said = row.find(column.get("error", ""))[1]
+    said, finish, status, reply = (
+        row.find(column[name])[1] if name in column else None
+        for name in ("error", "finish_reason", "status", "text")
+    )
     if said is not None and str(said).strip().casefold() not in _NO_ERROR:
         stated = said.get("message") if isinstance(said, dict) else said
         return call_error(str(stated))
-    ends = [row.find(column.get(name, ""))[1] for name in ("finish_reason", "status")]
-    reply = row.find(column.get("text", ""))[1]
+    ends = [finish, status]
     if any(number is not None and 400 <= number < 600 for number in map(as_number, ends)):
         return call_error(f"status {ends[-1]}")
     found = (failure_of({"finish_reason": str(end or "").lower()}) for end in ends)
