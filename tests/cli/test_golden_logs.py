@@ -188,6 +188,7 @@ def test_a_failed_row_of_litellm(imported: Import) -> None:
         round=1,
         role=str(SPEND["model"]),
         model=str(SPEND["model"]),
+        output_tokens=0,
         latency_s=1.834,
         error=CallError(type="RateLimitError", message="litellm.RateLimitError: slow down"),
     )
