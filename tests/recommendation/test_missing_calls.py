@@ -261,9 +261,10 @@ def test_recommend_and_calibrate_say_what_speaks_against_chance(tmp_path: Path) 
         assert says in " ".join(ft.recommend(log, ft.Parity("large", 0.05)).found.notes)
         write_parquet(path := tmp_path / "a.parquet", log.arrays)
         run = CliRunner().invoke
-        trained = ["train", str(path), "--policy", "pool-gain", "--out", str(tmp_path / "b")]
+        bundle = str(tmp_path / f"bundle{len(says)}")
+        trained = ["train", str(path), "--policy", "pool-gain", "--out", bundle]
         assert run(app, trained).exit_code == 0
-        proved = ["calibrate", str(path), "--bundle", str(tmp_path / "b"), "--missing", "chance"]
+        proved = ["calibrate", str(path), "--bundle", bundle, "--missing", "chance"]
         assert says in run(app, proved).stderr
 
 
