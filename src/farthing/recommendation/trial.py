@@ -336,7 +336,7 @@ def _nobody(skipped: dict[str, str]) -> str:
 
 def _too_slow(latency_s: float | None, deadline_s: float | None) -> str:
     if latency_s is None:
-        return "of one question of twenty its latency is not known, so no deadline can be held"
+        return "its latency was not recorded on one question of twenty, so no deadline can be held"
     return (
         f"one question of twenty takes more than {latency_s:.3g} s, and {deadline_s:g} were given"
     )
