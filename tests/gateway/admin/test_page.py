@@ -245,7 +245,8 @@ def test_refused_and_failed_requests_are_rates_with_their_reasons(
 
 
 def test_a_range_is_chosen_by_its_name_or_by_dates(browser: Browser) -> None:
-    day, first = now(), now() - timedelta(days=14)
+    day = now()
+    first = traffic(700, day)[0].at
     for query, since, until in (
         ("", day - timedelta(days=6), day),
         ("?range=30-days", day - timedelta(days=29), day),
