@@ -17,7 +17,7 @@ VERL := verl
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
 # Where promises are proved and money is counted, and what both read: no learner, no server, no page.
-HEART := $(addprefix tests/,budgets promises storage traces test_bundle.py test_house.py)
+HEART := $(addprefix tests/,house budgets promises storage traces test_bundle.py test_house.py)
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
 # Workers are killed, caps are stormed, models fail, writers wait for each other.
@@ -30,7 +30,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test check check-extras mutations soak docs bench figures lock audit setup clean
+.PHONY: help demo quick test check check-extras mutations soak ratchet docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ mutations: setup ## N=60 mistakes drawn by SEED=1 in promises, money and evidenc
 
 soak: setup ## the gateway under kills, deadlocks and faults, 20 times as long as in make check, on SQLite and PostgreSQL (an hour)
 	FARTHING_SOAK=20 $(BIN)/pytest -q -n 0 -m "slow or not slow" $(SOAKED)
+
+ratchet: setup ## write the smaller figures of what the code costs to house.toml, which only fall
+	$(BIN)/python tests/house/price.py
 
 docs: setup ## show docs/ with the API pages as a site, on this machine
 	$(BIN)/mkdocs serve
