@@ -243,8 +243,6 @@ def prove_bundle(contender: Contender) -> Proved:
     bundle, asked, serving = contender.bundle, contender.asked, contender.serving
     proving = contender.prove
     _check_held_out(bundle, proving.played, by_text=asked.per != "request")
-    if asked.mix is not None:
-        asked = asked.about(as_played("the target mix", bundle, asked.mix))
     proving = counted(asked, proving)
     try:
         found = prove(asked, bundle, contender.train, proving, serving.budget, contender.laid_out)
