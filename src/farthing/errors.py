@@ -103,6 +103,18 @@ class UnknownNameError(InputError):
         super().__init__(f"unknown {kind} '{name}'{hint} {known}")
 
 
+class MissingPackageError(InputError):
+    """Something comes with another of the project's packages, which is not installed.
+
+    >>> print(MissingPackageError("section 'guide'", "farthing-lab"))
+    section 'guide' comes with farthing-lab: pip install ./packages/farthing-lab (in a clone)
+    """
+
+    def __init__(self, what: str, package: str) -> None:
+        install = f"pip install ./packages/{package} (in a clone)"
+        super().__init__(f"{what} comes with {package}: {install}")
+
+
 class MissingExtraError(InputError):
     """An optional dependency is needed and absent.
 

@@ -1,9 +1,10 @@
 """Look things up by name: built-in and third-party ones register alike, as entry points.
 
 The groups are `methods`, `allocators`, `pacers`, `bandits`, `planners`, `estimators`, `agents`,
-`thinkers`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `studies`, and of a
-controller's training `rewards`, `samplers`, `logits_hooks` and `allocations`. A package adds to one
-with a line in its `pyproject.toml`::
+`thinkers`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `sections` (of a job's
+agents), `engines` (of a collection), `studies`, and of a controller's training `rewards`,
+`samplers`, `logits_hooks` and `allocations`. A package adds to one with a line in its
+`pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"
@@ -16,10 +17,13 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from farthing.errors import InputError, UnknownNameError
+from farthing.errors import InputError, MissingPackageError, UnknownNameError
 
-OURS = "farthing"
-"""The package that registers what is built in."""
+LAB = "farthing-lab"
+OURS = frozenset({"farthing", "farthing-gateway", LAB})
+"""The packages that register what is built in."""
+_BROUGHT_BY = {"sections": LAB, "engines": LAB}
+"""Group to the package that brings what is asked for there, where it is not installed."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,8 @@ def name_of(group: str, kind: type) -> str:
 
 def _point(group: str, name: str) -> EntryPoint | Added:
     registered = _registered(group)
+    if name not in registered and group in _BROUGHT_BY:
+        raise MissingPackageError(f"{_one_of(group)} '{name}'", _BROUGHT_BY[group])
     if name not in registered:
         raise UnknownNameError(_one_of(group), name, registered)
     return registered[name]
