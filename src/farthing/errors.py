@@ -127,6 +127,17 @@ class MissingExtraError(InputError):
         super().__init__(f"{purpose} needs an optional dependency: {command}")
 
 
+class MissingPackageError(InputError):
+    """A package of the project is needed, and is not installed.
+
+    >>> print(MissingPackageError("farthing serve", "farthing-gateway"))
+    farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway
+    """
+
+    def __init__(self, purpose: str, package: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install ./packages/{package}")
+
+
 def install_command(extra: str, package: Path, direct_url: str | None) -> str:
     """Return what installs an extra the way that the package itself was installed.
 
