@@ -7,14 +7,7 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import (
-    Agent,
-    AgentReply,
-    Closable,
-    CountingClient,
-    SpeakingAgent,
-    Turn,
-)
+from farthing.runtime.base import Agent, AgentReply, Closable, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
 from farthing.traces.system import QUESTION, SentRequest, sent_as

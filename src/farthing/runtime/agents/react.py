@@ -28,14 +28,7 @@ from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt,
 from farthing.models.prices import largest_usage
 from farthing.money import nano_from_usd
 from farthing.runtime.agents.base import AgentParts, AgentSection, Positive, history, sampled
-from farthing.runtime.base import (
-    Agent,
-    AgentReply,
-    Closable,
-    CountingClient,
-    SpeakingAgent,
-    Turn,
-)
+from farthing.runtime.base import Agent, AgentReply, Closable, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 from farthing.tasks.replies import read_answer, unwrapped
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
