@@ -35,9 +35,10 @@ from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
 from farthing.studies.memory import follows
 from farthing.tasks.linked_facts import linked_facts
+from farthing.tasks.local_search import LocalSearch
 from farthing.tasks.templates import PromptTemplates
 from farthing.tasks.text import TEXT
-from farthing.tasks.tools import LocalSearch, always
+from farthing.tasks.tools import always
 from farthing.traces.base import Call
 
 IMAGE = Path(__file__).parents[1] / "docs/images/budget-agents.svg"

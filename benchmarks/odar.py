@@ -28,7 +28,6 @@ from recordings import FOLDER, needed
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner
-from farthing.methods.routers.odar.free_energy import SURPRISAL, VARENTROPY, of_tokens
 from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, order_of_calls
 from farthing.methods.routers.odar.policy import EDGE, MOST
 from farthing.models.base import Message, Prompt
@@ -42,6 +41,7 @@ from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.assemble import load as read
 from farthing.traces.base import Call, Trace
+from farthing.traces.token_moments import SURPRISAL, VARENTROPY, of_tokens
 
 FILE = "reasoning-llama2-13b-gpt4.jsonl.gz"
 IMAGE = Path(__file__).parents[1] / "docs/images/difficulty.svg"

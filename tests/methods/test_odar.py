@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.cards import card
-from farthing.methods.routers.odar.free_energy import (
-    free_energy,
-    fused,
-    of_tokens,
-    of_votes,
-    token_moments,
-)
+from farthing.methods.routers.odar.free_energy import free_energy, fused, of_votes
 from farthing.methods.routers.odar.learner import OdarLearner
 from farthing.methods.routers.odar.policy import (
     MOST,
@@ -32,6 +26,7 @@ from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
 from farthing.process.play import outcome_of, play
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.token_moments import of_tokens, token_moments
 
 ODAR, ODAR_RECHECK = OdarLearner(), OdarLearner(recheck=True)
 

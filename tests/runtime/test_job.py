@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chat_server import Endpoint
 
-from farthing.errors import ConfigError
+from farthing.errors import ConfigError, MissingPackageError
 from farthing.runtime.collect import collect_locally, price
 from farthing.runtime.job import Job, read_job, sent_mark
 from farthing.traces.store import Store
@@ -58,6 +58,15 @@ def write(folder: Path, url: str, head: str = HEAD, models: str = MODELS) -> Job
     (folder / "questions.jsonl").write_text(json.dumps(question))
     (folder / "job.toml").write_text(head + models.replace("URL", url))
     return read_job(folder / "job.toml")
+
+
+def test_an_agent_that_is_not_installed_says_which_package_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farthing.plugins._registered", lambda _: {})
+    says = r"section 'guide' comes with farthing-lab: pip install \./packages/farthing-lab"
+    with pytest.raises(MissingPackageError, match=says):
+        write(tmp_path, "http://localhost")
 
 
 def play(messages: list[dict[str, str]]) -> str:

@@ -30,7 +30,8 @@ from farthing.runtime.protocol import Dialogue, cost_bound
 from farthing.runtime.system import system_of
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, extract, linked_facts
-from farthing.tasks.tools import LocalSearch, ToolReply, always
+from farthing.tasks.local_search import LocalSearch
+from farthing.tasks.tools import ToolReply, always
 from farthing.traces.base import Call
 from farthing.traces.store import Store
 

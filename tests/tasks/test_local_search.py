@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from farthing.errors import InputError, MissingExtraError, QuestionFormatError
 from farthing.tasks.base import Question
-from farthing.tasks.tools import LocalSearch, own_paragraphs, read_corpus
+from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 
 NOTHING = "Nothing was found; try other words."
 PARAGRAPHS = [

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from farthing import plugins
 from farthing.cli.console import interruptible, remark
 from farthing.cli.options import MaxCost
 from farthing.errors import BadRequestError, InputError
@@ -59,7 +60,6 @@ def collect(
     Example: farthing collect job.toml --store traces.db --max-cost 5.00
     """
     from farthing.runtime import collect as collection
-    from farthing.runtime import collect_on_ray
     from farthing.runtime import job as jobs
     from farthing.runtime.trying import replay_of
 
@@ -79,9 +79,8 @@ def collect(
     kept = "every reply so far is in the store, run it again to go on"
     with interruptible(kept), displayed() as display:
         if engine == "ray":
-            report = collect_on_ray.collect_on_ray(
-                read, store, cap_nano, display.show, workers=workers
-            )
+            on_ray = plugins.load("engines", engine)
+            report = on_ray(read, store, cap_nano, display.show, workers=workers)
         else:
             report = collection.collect_locally(job, store, cap_nano, display.show)
     say_end(report, store)

@@ -9,7 +9,6 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
 from farthing.process.batch_replay import NestedReplay, PointReplay, Replayed, replay
 from farthing.process.budget import PerQuestion
@@ -21,6 +20,7 @@ from farthing.recommendation.partial_grades import RightAt, SampledGrades
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import one_of_each
 from farthing.traces.fingerprint import fingerprint
+from farthing.traces.trace_kind import replies_of
 
 SETTINGS = 50
 """Largest number of thresholds in a row."""

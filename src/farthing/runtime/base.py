@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from farthing.errors import AuthenticationError, ContentRefusedError, ModelError
 from farthing.models.base import Completion, Model, Prompt, Usage
@@ -60,7 +60,11 @@ class Turn:
 
 
 class Agent(Protocol):
-    """Makes one call of a trace: one or more prompts and tool calls that end in an answer."""
+    """Makes one call of a trace: one or more prompts and tool calls that end in an answer.
+
+    It may also have `marks()`, the settings that tell it from others beside its numbers, and
+    `doubt(acts)`, what may surprise whoever pays for so many acts of each role.
+    """
 
     @property
     def role(self) -> str:
@@ -78,6 +82,47 @@ class Agent(Protocol):
         A reply that cannot be read becomes `answer=None`; a call that failed carries its `error`.
         Only what no call can mend is raised: BudgetError, AuthenticationError, UnpricedModelError.
         """
+        ...
+
+
+@runtime_checkable
+class BudgetedAgent(Agent, Protocol):
+    """An agent with a budget of its own."""
+
+    @property
+    def most_nano(self) -> int | None:
+        """The most that a call may cost, in nano-dollars; None: no limit."""
+        ...
+
+    def dearest(self) -> Agent:
+        """Return the agent whose calls are the longest that there can be."""
+        ...
+
+
+@runtime_checkable
+class CutAgent(Agent, Protocol):
+    """An agent whose thought is stopped at cuts, where it answers."""
+
+    @property
+    def probe(self) -> Prompt:
+        """What its model is asked once, beside all questions."""
+        ...
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """Tokens of thought up to each cut, ascending."""
+        ...
+
+    def at(self, number: int) -> Agent:
+        """Return an agent that thinks up to one cut, numbered from 1, without answering before."""
+        ...
+
+
+class Closable(Protocol):
+    """Something that holds connections."""
+
+    async def aclose(self) -> None:
+        """Close them."""
         ...
 
 

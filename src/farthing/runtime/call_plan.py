@@ -6,17 +6,15 @@ from dataclasses import dataclass
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
-from farthing.methods.baselines.llm_replies import replies_of
 from farthing.process.base import Policy
 from farthing.process.budget import CASCADE
-from farthing.runtime.agents.thinking import ThinkingAgent
 from farthing.runtime.answer import Bought, passes_to, selective
-from farthing.runtime.base import Agent, Turn
+from farthing.runtime.base import Agent, CutAgent, Turn
 from farthing.runtime.protocol import Clients, Protocol, ask_agent, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
 from farthing.traces.thinking import THOUGHT, is_thought
-from farthing.traces.trace_kind import is_reply
+from farthing.traces.trace_kind import is_reply, replies_of
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def _cuts(bundle: Bundle, agents: Sequence[Agent]) -> tuple[tuple[PlanStep, ...]
     """Return the cuts of a thought: in turn, or each by itself where one is chosen for all."""
     roles, horizon = bundle.origin.roles, bundle.origin.horizon
     number = horizon if roles == THOUGHT else len(roles)
-    thinking = [agent for agent in agents if isinstance(agent, ThinkingAgent)]
+    thinking = [agent for agent in agents if isinstance(agent, CutAgent)]
     if not thinking or len(thinking[0].cuts) != number:
         raise InputError(
             f"the bundle's policy stops a thought at its cuts, of which there are {number}; give "

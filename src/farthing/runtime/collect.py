@@ -17,8 +17,9 @@ from types import FrameType
 
 from farthing.budgets.ledger import Balance
 from farthing.errors import AuthenticationError, BudgetError, FarthingError, InputError
+from farthing.runtime.base import Closable
 from farthing.runtime.dry_run import JobEstimate, estimate
-from farthing.runtime.job import AT_ONCE, Closable
+from farthing.runtime.job import AT_ONCE
 from farthing.runtime.journal import (
     FailedTries,
     Journal,

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from farthing.models.base import Completion, Model, Prompt
-from farthing.runtime.agents.guide import GuideAgent
-from farthing.runtime.agents.thinking import PROBE, ThinkingAgent
-from farthing.runtime.base import Agent
+from farthing.runtime.base import Agent, CutAgent
 from farthing.runtime.journal import Attempt, Entries, Journal
 from farthing.runtime.protocol import CostBoundClient, RecordingPlan
 from farthing.tasks.base import Question
@@ -55,31 +53,16 @@ async def estimate(
         await recording.protocol.calls(question, client)
     agents = {agent.role: agent for _, agent in recording.protocol.turns()}
     for role, agent in agents.items():
-        if isinstance(agent, ThinkingAgent) and role in sums.acts:
+        if isinstance(agent, CutAgent) and role in sums.acts:
             sums.calls += 1
-            await bound.ask(agent.model, PROBE)
+            await bound.ask(agent.model, agent.probe)
     sums.largest_nano = bound.largest_nano
     if all(role in mean_cost_nano for role in sums.acts):
         sums.likely_nano = round(sum(n * mean_cost_nano[role] for role, n in sums.acts.items()))
-    sums.warnings = tuple(
-        _asked_again(agent, sums.acts[role])
-        for role, agent in agents.items()
-        if isinstance(agent, GuideAgent) and agent.samples and sums.acts.get(role)
-    )
+    doubts = (getattr(agent, "doubt", None) for agent in agents.values())
+    said = (doubt(sums.acts) for doubt in doubts if doubt is not None)
+    sums.warnings = tuple(filter(None, said))
     return sums
-
-
-def _asked_again(guide: GuideAgent, acts: int) -> str:
-    """Say that a guide without log-probabilities is asked more often than its verdicts need."""
-    why = "where its endpoint returns no log-probabilities"
-    if not guide.top_logprobs:
-        why = "since top_logprobs = 0 asks for no log-probabilities"
-    return (
-        f"{guide.role}'s model {guide.model.name} is asked {guide.samples} more "
-        f"time{'s' if guide.samples > 1 else ''} for each verdict {why}: at most "
-        f"{acts * guide.samples:,} of these calls; samples = 0 under [agents.{guide.role}] goes "
-        "without them, and without its uncertainty"
-    )
 
 
 class _DryClient:

@@ -18,7 +18,6 @@ With `[agents.thought]`, alone, a model that thinks answers at cuts of its thoug
 `mode = "replay"`, `questions` is a log, and each of its requests goes to the pool as it was logged.
 """
 
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
@@ -36,10 +35,9 @@ from farthing.models.remote import RemoteSettings
 from farthing.models.scripted import ScriptedModel
 from farthing.models.thinking import AS_IT_IS, EFFORTS, split_name
 from farthing.models.toml import convert, read_toml
-from farthing.runtime.agents.base import AgentParts, BaseAgent, Positive
-from farthing.runtime.agents.react import ReactSection
-from farthing.runtime.agents.sections import JobAgent, is_role, read_agents, toolboxes
-from farthing.runtime.agents.thinking import ThinkingSection
+from farthing.runtime.agents.base import AgentParts, AgentSection, BaseAgent, Positive
+from farthing.runtime.agents.sections import is_role, read_agents
+from farthing.runtime.base import Closable
 from farthing.runtime.protocol import (
     Dialogue,
     Independent,
@@ -52,8 +50,6 @@ from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import BUILT_IN, PromptTemplates
-from farthing.tasks.tools import always
-from farthing.tasks.wikipedia import Wikipedia
 from farthing.traces.parameters import Setting
 from farthing.traces.system import System, mark_of
 from farthing.traces.thinking import THOUGHT
@@ -81,7 +77,7 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     split: Literal["train", "calibrate", "test"] | None = None
     rounds: Positive = 4
     mode: Literal["dialogue", "independent", "samples", "replay"] = "dialogue"
-    agents: dict[str, JobAgent] = {}
+    agents: dict[str, AgentSection] = {}
     pool: list[str] = []
     max_tokens: Positive | None = None
     """Most output tokens of an answer of the pool; None: as an agent has it."""
@@ -95,8 +91,8 @@ class JobSection(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def searches(self) -> dict[str, str]:
         """Role to where its agent searches, of those that do."""
-        agents = self.agents.items()
-        return {role: agent.search for role, agent in agents if isinstance(agent, ReactSection)}
+        found = ((role, getattr(agent, "search", None)) for role, agent in self.agents.items())
+        return {role: search for role, search in found if search is not None}
 
 
 ESCALATION = "escalation"
@@ -178,7 +174,7 @@ class Job:
             graded=False,
         )
 
-    def open(self, *, workers: int = 1) -> tuple[RecordingPlan, list["Closable"]]:
+    def open(self, *, workers: int = 1) -> tuple[RecordingPlan, list[Closable]]:
         """Open the models in use; return what is to be recorded, and what to close afterwards."""
         used = {*self.section.pool, *(agent.model for agent in self.section.agents.values())}
         used |= {self.escalate} if self.escalate else set()
@@ -189,9 +185,8 @@ class Job:
         for model in models.values():
             model.largest_cost_nano(Prompt(()))
         task: Task = plugins.load("tasks", self.section.task)
-        wikipedia = Wikipedia() if "wikipedia" in self.section.searches.values() else None
-        protocol = self._protocol(AgentParts(models, self._prompts(), toolboxes(wikipedia)), task)
-        closing: list[Closable] = [*models.values(), *([wikipedia] if wikipedia else [])]
+        closing: list[Closable] = [*models.values()]
+        protocol = self._protocol(AgentParts(models, self._prompts(), closing), task)
         last = self.escalate and BaseAgent(models[self.escalate], self._prompts(), role=ESCALATION)
         roles = [*self._roles(), *([(ESCALATION, self.escalate)] if self.escalate else [])]
         parameters = {role: sent_mark(self.models, name) for role, name in roles}
@@ -204,7 +199,7 @@ class Job:
             for name, section in self.models.sections.items()
         }
         task: Task = plugins.load("tasks", self.section.task)
-        protocol = self._protocol(AgentParts(names, self._prompts(), lambda _: always()), task)
+        protocol = self._protocol(AgentParts(names, self._prompts()), task)
         searches = self.section.searches
         parts = {role: sold(self.models, name, searches.get(role)) for role, name in self._roles()}
         return system_of(protocol, parts)
@@ -227,8 +222,7 @@ class Job:
             agents = sampling(agents) if section.mode == "samples" else apart(agents)
             return Independent(agents, section.rounds, task)
         thought = section.agents.get(*THOUGHT)
-        cuts = len(thought.cuts) if isinstance(thought, ThinkingSection) else None
-        return Dialogue(agents, cuts or section.rounds)
+        return Dialogue(agents, len(getattr(thought, "cuts", ())) or section.rounds)
 
     def _roles(self) -> list[tuple[str, str]]:
         """Return every role and the section of its model."""
@@ -273,14 +267,6 @@ def _searched(search: str | None) -> Setting:
         raise InputError(f"{search}: cannot be read ({problem}); check the path") from None
 
 
-class Closable(typing.Protocol):
-    """Something that holds connections."""
-
-    async def aclose(self) -> None:
-        """Close them."""
-        ...
-
-
 def read_job(file: Path) -> Job:
     """Read a job; paths in it are relative to its folder."""
     tables = read_toml(file)
@@ -290,7 +276,8 @@ def read_job(file: Path) -> Job:
         )
     alone = str(tables.get("mode")) in _ALONE
     agents = read_agents(tables.get("agents", {}), str(file), alone=alone)
-    section = convert(tables | {"agents": agents}, JobSection, str(file))
+    section = convert(tables | {"agents": {}}, JobSection, str(file))
+    section = msgspec.structs.replace(section, agents=agents)
     folder = file.absolute().parent
     models = models_from(tables, str(file), folder)
     named = (*section.pool, *(agent.model for agent in section.agents.values()))
@@ -308,11 +295,10 @@ def _placed(section: JobSection, folder: Path) -> JobSection:
         placed["questions"] = str(folder / section.questions)
     if section.prompts is not None:
         placed["prompts"] = str(folder / section.prompts)
-    placed["agents"] = {
-        name: msgspec.structs.replace(agent, search=str(folder / agent.search))
-        if isinstance(agent, ReactSection) and agent.search not in {"own", "wikipedia"}
-        else agent
-        for name, agent in section.agents.items()
+    placed["agents"] = section.agents | {
+        name: msgspec.structs.replace(section.agents[name], search=str(folder / search))
+        for name, search in section.searches.items()
+        if search not in {"own", "wikipedia"}
     }
     return msgspec.structs.replace(section, **placed)
 

@@ -10,13 +10,11 @@ from typing import Any
 from msgspec import structs
 
 from farthing.errors import UnpricedModelError
-from farthing.methods.agents.base import MONEY
 from farthing.models.adaptive import Gate
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.money import usd_from_nano
-from farthing.runtime.agents.base import BaseAgent
-from farthing.runtime.agents.react import ReactAgent
-from farthing.runtime.base import Agent, Client, Turn
+from farthing.runtime.agents.base import Sampler
+from farthing.runtime.base import Agent, BudgetedAgent, Client, Turn
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.tasks.tools import Tool, ToolReply
 from farthing.traces.base import Call, Trace
@@ -57,8 +55,8 @@ async def cost_bound(agent: Agent, turn: Turn) -> int | None:
     it were not refused, but for the money: a refused tool leaves room for longer ways.
     """
     client, most = CostBoundClient(), None
-    if isinstance(agent, ReactAgent):
-        agent, most = agent.dearest(), agent.budget.get(MONEY)
+    if isinstance(agent, BudgetedAgent):
+        most, agent = agent.most_nano, agent.dearest()
     try:
         await agent.act(turn, client)
     except UnpricedModelError:
@@ -187,19 +185,19 @@ def apart(agents: Sequence[Agent]) -> tuple[Agent, ...]:
     found = []
     for agent in agents:
         alike = type(agent), agent.model.name
-        if asked[alike] and isinstance(agent, BaseAgent | ReactAgent):
-            agent = replace(agent, stream=asked[alike])  # noqa: PLW2901 - the same, set apart
+        found.append(_streaming(agent, asked[alike]) if asked[alike] else agent)
         asked[alike] += 1
-        found.append(agent)
     return tuple(found)
 
 
 def sampling(agents: Sequence[Agent]) -> tuple[Agent, ...]:
     """Return agents whose first round is a sample as the others are, and has a seed."""
-    return tuple(
-        replace(agent, stream=0) if isinstance(agent, BaseAgent | ReactAgent) else agent
-        for agent in agents
-    )
+    return tuple(_streaming(agent, 0) for agent in agents)
+
+
+def _streaming(agent: Agent, stream: int) -> Agent:
+    drawing: Any = agent
+    return replace(drawing, stream=stream) if isinstance(agent, Sampler) else agent
 
 
 def judged(calls: Sequence[Call], task: Task) -> list[Call]:

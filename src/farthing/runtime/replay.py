@@ -21,8 +21,16 @@ from farthing.models.config import ModelsConfig
 from farthing.models.prices import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT
 from farthing.models.scripted import ScriptedModel
 from farthing.models.thinking import PARAMETERS, split_name
-from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, SpeakingAgent, Turn
-from farthing.runtime.job import AT_ONCE, Closable, sent_mark, sold
+from farthing.runtime.base import (
+    Agent,
+    AgentReply,
+    Client,
+    Closable,
+    CountingClient,
+    SpeakingAgent,
+    Turn,
+)
+from farthing.runtime.job import AT_ONCE, sent_mark, sold
 from farthing.runtime.protocol import Clients, Independent, RecordingPlan, ask_agent
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call, Trace

@@ -12,7 +12,6 @@ import numpy as np
 
 from farthing.bundle.base import Bundle
 from farthing.errors import AuthenticationError, BudgetError
-from farthing.methods.baselines.llm_replies import replies_of
 from farthing.money import dollars
 from farthing.process.action_space import ActionSpace, action_space
 from farthing.process.base import NOTHING, Budget, Decision, State
@@ -35,7 +34,7 @@ from farthing.runtime.validity import Validity
 from farthing.tasks.base import Question, Task, is_answer
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Call
-from farthing.traces.trace_kind import PROTOCOL_ROLES, is_reply
+from farthing.traces.trace_kind import PROTOCOL_ROLES, is_reply, replies_of
 
 AS_IT_IS = 1.0
 """The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""

@@ -14,11 +14,11 @@ from zlib import crc32
 
 import numpy as np
 
+from farthing import plugins
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.models.base import MAX_TOKENS, Model
-from farthing.runtime.agents.base import BaseAgent, PlainAgent
-from farthing.runtime.agents.guide import GuideAgent
+from farthing.runtime.agents.base import AgentParts, BaseAgent, PlainAgent
 from farthing.runtime.answer import Answer
 from farthing.runtime.base import Agent
 from farthing.runtime.call_plan import CallPlan, by_call, call_plan
@@ -30,6 +30,7 @@ from farthing.runtime.run import QuestionRun
 from farthing.runtime.system import system_of
 from farthing.runtime.validity import Validity, validity_of
 from farthing.tasks.base import Question, Task
+from farthing.tasks.templates import BUILT_IN
 from farthing.traces.parameters import LIMIT
 from farthing.traces.store import Store
 from farthing.traces.system import ALONE, LOGGED, SentRequest, System, prompt_mark
@@ -103,7 +104,9 @@ class PolicyRunner:
         if by_call(bundle.policy):
             alone = apart((base, BaseAgent(models["guide"], role="guide")))
             return cls(bundle, Independent(alone, rounds, task), task)
-        return cls(bundle, Dialogue((base, GuideAgent(models["guide"])), rounds), task)
+        section = plugins.load("sections", "guide")(model="guide")
+        guide = section.agent("guide", AgentParts(models, BUILT_IN))
+        return cls(bundle, Dialogue((base, guide), rounds), task)
 
     async def answer(
         self,

@@ -6,20 +6,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from farthing.methods.agents.base import Allowance
-from farthing.runtime.agents.thinking import ThinkingAgent
 from farthing.runtime.base import Agent
 from farthing.runtime.protocol import Protocol
 from farthing.tasks.text import TEXT
 from farthing.traces.parameters import Setting, parameters_of, usual_name
 from farthing.traces.system import RoleSetup, SentRequest, System, fingerprint
-from farthing.traces.trace_kind import cut_name
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""
-
-_PARTS = range(21)
-"""Twentieths of a budget at which a tracker is listened to."""
 
 
 @dataclass(frozen=True)
@@ -107,26 +101,8 @@ def _numbers(agent: Any) -> dict[str, Setting]:
         return {}
     values = {field.name: getattr(agent, field.name) for field in fields(agent)}
     found = {name: value for name, value in values.items() if isinstance(value, int | float)}
-    cuts = _of_cuts(agent) if isinstance(agent, ThinkingAgent) else {}
-    return found | _of_budget(values.get("budget"), values.get("tracker")) | cuts
-
-
-def _of_cuts(agent: ThinkingAgent) -> dict[str, Setting]:
-    """Return each cut of a thought by name, and a fingerprint of what is put around a thought."""
-    cuts = {cut_name(number): most for number, most in enumerate(agent.cuts, start=1)}
-    return {**cuts, "around": fingerprint([agent.opens, agent.closes])}
-
-
-def _of_budget(budget: Mapping[str, int] | None, tracker: Any) -> dict[str, Setting]:
-    """Return each budget by name, and a fingerprint of what the agent is told of them."""
-    found: dict[str, Setting] = {f"budget.{name}": most for name, most in (budget or {}).items()}
-    if tracker is not None:
-        full = Allowance.of(dict(budget or {}))
-        shares = [
-            {name: most * part // 20 for name, most in full.budget.items()} for part in _PARTS
-        ]
-        found["tracker"] = fingerprint([tracker.told(full.charged(used)) for used in shares])
-    return found
+    more: Mapping[str, Setting] = getattr(agent, "marks", dict)()
+    return found | dict(more)
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:

@@ -21,8 +21,8 @@ from farthing.reports.table import Record, Table, counted
 from farthing.studies.study import Seed, StudyContext, StudyOption, StudyReport
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import extract, linked_facts
+from farthing.tasks.local_search import LocalSearch, read_corpus
 from farthing.tasks.questions import load_questions
-from farthing.tasks.tools import LocalSearch, read_corpus
 
 if TYPE_CHECKING:
     from farthing.methods.agents.budget_mem.learner import Family, RouterLearner

@@ -19,7 +19,8 @@ from farthing.errors import (
 from farthing.models.clock import Clock, SystemClock
 from farthing.models.http_failures import failure
 from farthing.models.retry import RetryPolicy
-from farthing.tasks.tools import PURPOSE, ToolReply
+from farthing.tasks.local_search import PURPOSE
+from farthing.tasks.tools import ToolReply
 
 URL = "https://en.wikipedia.org/w/api.php"
 USER_AGENT = "farthing/0.1 (https://pypi.org/project/farthing)"

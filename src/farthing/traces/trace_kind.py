@@ -46,6 +46,14 @@ def is_reply(role: str) -> bool:
     return role.startswith(REPLY_PREFIXES)
 
 
+def replies_of(policy: object) -> str | None:
+    """Return the role whose replies a policy goes by, or one that it wraps; None for nobody's."""
+    role, inner = getattr(policy, "replies", None), getattr(policy, "inner", None)
+    if isinstance(role, str):
+        return role
+    return None if inner is None else replies_of(inner)
+
+
 def answering(trace: Trace) -> list[Call]:
     """Return the calls that answer the question, in the order of the file."""
     return [call for call in trace.calls if not is_reply(call.role)]

@@ -22,7 +22,7 @@ from farthing.methods.base import Silent
 from farthing.studies.memory import World, check_budget, follows, put_together, stands, under
 from farthing.tasks.base import Question
 from farthing.tasks.linked_facts import LinkedFacts, linked_facts
-from farthing.tasks.tools import LocalSearch
+from farthing.tasks.local_search import LocalSearch
 from farthing.traces.arrays import FloatArray
 
 SHORT = RouterLearner(updates=60, batch=64, restarts=1)

@@ -14,7 +14,7 @@ from farthing.errors import InputError
 from farthing.methods.base import Dataset, Method, Variant
 from farthing.methods.baselines.fixed import FixedLearner
 from farthing.methods.serialization import DataclassState
-from farthing.process.base import InRounds, Policy
+from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, IntArray, PolicyReplies, TraceArrays
 
 NO_REPLIES = "no replies recorded"
@@ -86,14 +86,6 @@ def _index(traces: TraceArrays, role: str) -> int:
 def _one_hot(action: IntArray, n_actions: int) -> FloatArray:
     scores: FloatArray = (action[:, :, None] == np.arange(n_actions)).astype(np.float64)
     return scores
-
-
-def replies_of(policy: Policy) -> str | None:
-    """Return the role whose replies a policy goes by, or one that it wraps; None for nobody's."""
-    if isinstance(policy, LlmPolicy | LlmExitPolicy):
-        return policy.replies
-    inner: Policy | None = getattr(policy, "inner", None)
-    return None if inner is None else replies_of(inner)
 
 
 def _model(dataset: Dataset, role: str) -> str:

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
-from farthing.methods.routers.odar.free_energy import of_tokens
 from farthing.models.base import MAX_TOKENS, Message, Model, Prompt
-from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
+from farthing.runtime.base import Agent, AgentReply, Closable, CountingClient, SpeakingAgent, Turn
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
-from farthing.tasks.tools import Toolbox
 from farthing.traces.system import QUESTION, SentRequest, sent_as
+from farthing.traces.token_moments import of_tokens
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 TopLogprobs = Annotated[int, msgspec.Meta(ge=0, le=20)]
@@ -25,8 +24,8 @@ class AgentParts:
 
     models: Mapping[str, Model]
     prompts: PromptTemplates
-    toolbox: Callable[[str], Toolbox]
-    """What is searched to the tools for it."""
+    closing: list[Closable] | None = None
+    """Takes what agents open, to be closed after them; None: nothing is opened."""
 
 
 class AgentSection(
@@ -118,6 +117,7 @@ class BaseAgent(SpeakingAgent):
         return AgentReply(completion.text, read_answer(completion.text), numbers=told)
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """An agent that samples its replies."""
 

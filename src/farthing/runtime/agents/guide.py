@@ -1,7 +1,7 @@
 """The guide agent: reads the base's reasoning, and says yes, or no and its own answer."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -53,6 +53,25 @@ class GuideAgent(SpeakingAgent):
     """How many to draw where there are no probabilities; 0 for no uncertainty then."""
     temperature: float | None = None
     """Of its verdict; None: 0. The samples are drawn at 1."""
+
+    def doubt(self, acts: Mapping[str, int]) -> str | None:
+        """Say that without log-probabilities it is asked more often than its verdicts need.
+
+        Args:
+            acts: role to the times that it still has to act.
+        """
+        again = self.samples * acts.get(self.role, 0)
+        if not again:
+            return None
+        why = "where its endpoint returns no log-probabilities"
+        if not self.top_logprobs:
+            why = "since top_logprobs = 0 asks for no log-probabilities"
+        return (
+            f"{self.role}'s model {self.model.name} is asked {self.samples} more "
+            f"time{'s' if self.samples > 1 else ''} for each verdict {why}: at most "
+            f"{again:,} of these calls; samples = 0 under [agents.{self.role}] goes "
+            "without them, and without its uncertainty"
+        )
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         base = next((c for c in turn.so_far if c.role == "base" and c.round == turn.round), None)

@@ -28,10 +28,14 @@ from farthing.models.base import MAX_TOKENS, Completion, Message, Model, Prompt,
 from farthing.models.prices import largest_usage
 from farthing.money import nano_from_usd
 from farthing.runtime.agents.base import AgentParts, AgentSection, Positive, history, sampled
-from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
+from farthing.runtime.base import Agent, AgentReply, Closable, CountingClient, SpeakingAgent, Turn
+from farthing.tasks.local_search import LocalSearch, own_paragraphs, read_corpus
 from farthing.tasks.replies import read_answer, unwrapped
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
-from farthing.tasks.tools import Tool, Toolbox
+from farthing.tasks.tools import Tool, Toolbox, always
+from farthing.tasks.wikipedia import Wikipedia
+from farthing.traces.parameters import Setting
+from farthing.traces.system import fingerprint
 
 _ACTION = re.compile(
     r"^[ \t*_]{0,20}Action[ \t]{0,3}\d{0,3}[*_]{0,3}:[ \t*_]{0,20}(\w+)[ \t]{0,3}\[(.*)\]",
@@ -48,6 +52,8 @@ DEFAULT_TRACKER = "budget-tracker"
 """What `tracker = true` means."""
 _RESOURCES = ("search", TOKENS, MONEY)
 """What a call with tools can have a budget of."""
+_PARTS = range(21)
+"""Twentieths of a budget at which a tracker is listened to."""
 _LAST = "This is the last step. Reply with Action: finish[ANSWER]"
 
 
@@ -89,8 +95,22 @@ class ReactSection(AgentSection, frozen=True, kw_only=True, tag="react"):
         if self.tracker:
             tracker = DEFAULT_TRACKER if self.tracker is True else self.tracker
             options["tracker"] = system("agent", tracker)
-        model, tools = parts.models[self.model], parts.toolbox(self.search)
+        model, tools = parts.models[self.model], _toolbox(self.search, parts.closing)
         return ReactAgent(model, tools, parts.prompts, name, **options)
+
+
+def _toolbox(search: str, closing: list[Closable] | None) -> Toolbox:
+    if closing is None:
+        return always()
+    if search == "own":
+        return own_paragraphs()
+    if search != "wikipedia":
+        return always(LocalSearch(read_corpus(search)))
+    wikipedia = next((one for one in closing if isinstance(one, Wikipedia)), None)
+    if wikipedia is None:
+        wikipedia = Wikipedia()
+        closing.append(wikipedia)
+    return always(wikipedia)
 
 
 @dataclass(frozen=True)
@@ -121,6 +141,23 @@ class ReactAgent(SpeakingAgent):
     """Tells the agent what is used and left; None: nobody does."""
     verify: bool | None = None
     """Whether an answer is verified while steps and budget are left; None: no."""
+
+    @property
+    def most_nano(self) -> int | None:
+        """The most that a call may cost, in nano-dollars; None: no limit."""
+        return self.budget.get(MONEY)
+
+    def marks(self) -> dict[str, Setting]:
+        """Return each budget by name, and a fingerprint of what the agent is told of them."""
+        found: dict[str, Setting] = {f"budget.{name}": most for name, most in self.budget.items()}
+        if self.tracker is not None:
+            full = Allowance.of(self.budget)
+            shares = [
+                {name: most * part // 20 for name, most in full.budget.items()} for part in _PARTS
+            ]
+            told = [self.tracker.told(full.charged(used)) for used in shares]
+            found["tracker"] = fingerprint(told)
+        return found
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         return await _ReactEpisode(self, turn, client).play()

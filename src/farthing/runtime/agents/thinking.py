@@ -25,6 +25,8 @@ from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Tur
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.traces.base import Call
+from farthing.traces.parameters import Setting
+from farthing.traces.system import fingerprint
 from farthing.traces.thinking import THOUGHT
 from farthing.traces.trace_kind import ANSWERING, READ_AGAIN, cut_name
 
@@ -94,6 +96,8 @@ class ThinkingAgent:
 
     uses: ClassVar = ("base",)
     """The prompts that it fills."""
+    probe: ClassVar = PROBE
+    """What its model is asked once, beside all questions."""
 
     model: Model
     cuts: tuple[int, ...]
@@ -113,6 +117,11 @@ class ThinkingAgent:
     def at(self, number: int) -> "ThinkingAgent":
         """Return an agent that thinks up to one cut, numbered from 1, without answering before."""
         return replace(self, cuts=self.cuts[number - 1 : number], role=cut_name(number))
+
+    def marks(self) -> dict[str, Setting]:
+        """Return each cut by name, and a fingerprint of what is put around a thought."""
+        cuts = {cut_name(number): most for number, most in enumerate(self.cuts, start=1)}
+        return {**cuts, "around": fingerprint([self.opens, self.closes])}
 
     async def act(self, turn: Turn, client: Client) -> Call:
         """Return the answer at the round's cut; where the thought has ended before, that one."""

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from farthing.features.calls import CallFeatures
 from farthing.features.question import word_vectors
-from farthing.methods.routers.odar.free_energy import SURPRISAL, VARENTROPY, of_votes
+from farthing.methods.routers.odar.free_energy import of_votes
 from farthing.methods.scorer import Scorers, on_scale
 from farthing.methods.serialization import finite, rebuilt, state_of, under
 from farthing.process.action_space import SpaceName
 from farthing.process.base import NOTHING, Decision, State
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.token_moments import SURPRISAL, VARENTROPY
 
 EDGE = 0.3
 """The published edge: questions that are easier are answered by one call."""
