@@ -106,13 +106,12 @@ class UnknownNameError(InputError):
 class MissingPackageError(InputError):
     """Something comes with another of the project's packages, which is not installed.
 
-    >>> print(MissingPackageError("section 'guide'", "farthing-lab"))
-    section 'guide' comes with farthing-lab: pip install ./packages/farthing-lab (in a clone)
+    >>> print(MissingPackageError("farthing serve", "farthing-gateway"))
+    farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway
     """
 
     def __init__(self, what: str, package: str) -> None:
-        install = f"pip install ./packages/{package} (in a clone)"
-        super().__init__(f"{what} comes with {package}: {install}")
+        super().__init__(f"{what} needs {package}: pip install ./packages/{package}")
 
 
 class MissingExtraError(InputError):
@@ -125,17 +124,6 @@ class MissingExtraError(InputError):
     def __init__(self, purpose: str, extra: str) -> None:
         command = install_command(extra, Path(__file__).parent, _direct_url())
         super().__init__(f"{purpose} needs an optional dependency: {command}")
-
-
-class MissingPackageError(InputError):
-    """A package of the project is needed, and is not installed.
-
-    >>> print(MissingPackageError("farthing serve", "farthing-gateway"))
-    farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway
-    """
-
-    def __init__(self, purpose: str, package: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install ./packages/{package}")
 
 
 def install_command(extra: str, package: Path, direct_url: str | None) -> str:
