@@ -92,7 +92,7 @@ class UnknownNameError(InputError):
     unknown policy 'randm'; did you mean 'random'? Known: random, uala
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], more: str = "") -> None:
         names = sorted(known)
         close = get_close_matches(name, names, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else "."
@@ -100,7 +100,7 @@ class UnknownNameError(InputError):
         if len(names) > MANY:
             nearest = get_close_matches(name, names, n=3, cutoff=0.0)
             known = f"Nearest of {len(names)}: {', '.join(nearest)}"
-        super().__init__(f"unknown {kind} '{name}'{hint} {known}")
+        super().__init__(f"unknown {kind} '{name}'{hint} {known}{more}")
 
 
 class MissingPackageError(InputError):

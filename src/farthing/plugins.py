@@ -127,7 +127,9 @@ def _point(group: str, name: str) -> EntryPoint | Added:
     if name not in registered and group in _BROUGHT_BY:
         raise MissingPackageError(f"{_one_of(group)} '{name}'", _BROUGHT_BY[group])
     if name not in registered:
-        raise UnknownNameError(_one_of(group), name, registered)
+        lacks_lab = "compare" not in _registered("commands")
+        more = f"; more come with {LAB}: pip install ./packages/{LAB}" if lacks_lab else ""
+        raise UnknownNameError(_one_of(group), name, registered, more)
     return registered[name]
 
 
