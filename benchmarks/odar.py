@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner
 from farthing.methods.routers.odar.free_energy import SURPRISAL, VARENTROPY, of_tokens
 from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, order_of_calls

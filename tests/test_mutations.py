@@ -962,7 +962,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weights are fitted to the calibration questions",
-        "prove:_likelier",
+        "target_mix:weigh",
         "fit_density_ratio(old.first, new.first)",
         "fit_density_ratio(shown.first, new.first)",
         "test_held_out_questions",

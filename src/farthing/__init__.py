@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farthing.api import (
         Policy,
-        Shift,
         Traces,
-        compare,
         fit,
         from_records,
-        generate,
         load,
         read_traces,
         recommend,
@@ -45,6 +42,11 @@ __all__ = [
     "sample_log",
 ]
 _KINDS = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
+_LAB = {
+    "Shift": "farthing.api.shift",
+    "compare": "farthing.api.comparison",
+    "generate": "farthing.api.generation",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -54,6 +56,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415
 
     room = f"farthing.promises.kinds.{name.lower()}" if name in _KINDS else "farthing.api"
+    room = _LAB.get(name, room)
     value = getattr(import_module(room), name)
     globals()[name] = value
     return value

@@ -12,7 +12,7 @@ import pytest
 
 from farthing.bundle.folder import save
 from farthing.features.calls import CallFeatures
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import GainEstimate, LookaheadPolicy
 from farthing.promises.kinds import split

@@ -12,7 +12,7 @@ from farthing.comparison.plan import Plan
 from farthing.comparison.trainings import INTERRUPTED
 from farthing.errors import TooFewTracesError, UnknownNameError
 from farthing.methods.base import Dataset, Silent
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.stopping import StoppingLearner
 from farthing.process.base import Policy

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.methods.base import Silent
-from farthing.methods.baselines.rounds import FixedLearner, RandomPolicy
+from farthing.methods.baselines.fixed import FixedLearner
+from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaLearner, UalaPolicy
 from farthing.methods.ccpo.learner import REPORT_EVERY, CurveRecorder
 from farthing.process.generator.generate import generate

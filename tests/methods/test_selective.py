@@ -12,7 +12,7 @@ import pytest
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError, TooFewTracesError
 from farthing.methods.base import Silent
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.methods.lookahead.policy import LookaheadPolicy
 from farthing.methods.selective.confidence import Evidence

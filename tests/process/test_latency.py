@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 from examples import random_traces
 
-from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.process import latency
 from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.operating_points import of_calls

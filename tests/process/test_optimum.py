@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Silent
-from farthing.methods.baselines.rounds import FixedDepthPolicy, RandomPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.methods.stopping import StoppingLearner

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from farthing.errors import CalibrationError
-from farthing.promises.statistics.label_shift import label_weights, mix_p_value, scores_p_value
+from farthing.promises.statistics.label_shift import label_weights, mix_p_value
+from farthing.recommendation.drift import scores_p_value
 
 
 def test_scores_against_every_permutation() -> None:

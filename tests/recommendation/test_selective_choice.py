@@ -14,7 +14,7 @@ from told_pool import records, traces
 
 import farthing as ft
 from farthing.errors import InputError
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.selective.learner import SelectiveFit
 from farthing.methods.selective.policy import SelectivePolicy
 from farthing.methods.selective.single_models import considered

@@ -11,7 +11,7 @@ import pytest
 from farthing import reports
 from farthing.errors import InputError
 from farthing.recommendation.base import Comparison
-from farthing.reports import page, plots
+from farthing.reports import page, plots, saved_figure
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 
@@ -71,7 +71,7 @@ def test_names_from_traces_are_escaped(hostile: Comparison) -> None:
 
 
 def test_a_hostile_name_inside_a_plot_is_text(hostile: Comparison) -> None:
-    drawn = plots.svg(plots.boxes(hostile, Fraction(1, 10)), 'a "title" <b>')
+    drawn = saved_figure.svg(plots.boxes(hostile, Fraction(1, 10)), 'a "title" <b>')
     assert "<script" not in drawn
     assert "<b>" not in drawn
     assert "alert" in parsed(drawn).text

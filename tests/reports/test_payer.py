@@ -12,7 +12,16 @@ from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.budget import Budget
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
-from farthing.reports import glossary, page, payer, plots, promises, summary, tables
+from farthing.reports import (
+    glossary,
+    page,
+    payer,
+    plots,
+    promises,
+    saved_figure,
+    summary,
+    tables,
+)
 from farthing.reports.base import best, mean_of, thousand
 
 ALPHA = Fraction(1, 10)
@@ -106,7 +115,7 @@ def test_columns_and_plots_of_a_promise(proved: Comparison) -> None:
     (axes,) = plots.frontier(proved, ALPHA).axes
     assert axes.get_title(loc="left") == "Accuracy less guide's"
     assert axes.get_ylim()[0] < -0.02 < axes.get_ylim()[1]
-    assert plots.svg(plots.boxes(proved, ALPHA), "boxes")
+    assert saved_figure.svg(plots.boxes(proved, ALPHA), "boxes")
 
 
 def told(proved: Comparison, asked: Promise, **figures: float) -> str:

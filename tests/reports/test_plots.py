@@ -6,7 +6,7 @@ import pytest
 
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Comparison
-from farthing.reports import plots
+from farthing.reports import plots, saved_figure
 from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks
 
@@ -67,11 +67,11 @@ def test_what_is_asked_for_is_in_the_plot_of_one_policy(
     (axes,) = plots.frontier(alone, ALPHA).axes
     assert axes.get_ylim()[0] < 0.9 < axes.get_ylim()[1]
     for draw in (plots.frontier, plots.boxes):  # a label outside would squeeze the axes: a warning
-        assert plots.svg(draw(alone, ALPHA), "alone")
+        assert saved_figure.svg(draw(alone, ALPHA), "alone")
 
 
 def test_svg_is_the_same_twice_and_has_no_date(comparison: Comparison) -> None:
-    once, again = (plots.svg(plots.frontier(comparison, ALPHA), "t") for _ in range(2))
+    once, again = (saved_figure.svg(plots.frontier(comparison, ALPHA), "t") for _ in range(2))
     assert once == again
     assert "date" not in once.lower()
 

@@ -19,7 +19,7 @@ from farthing.recommendation.base import Alone, Comparison
 from farthing.recommendation.losses import LossTable, at_losses
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
-from farthing.reports import losses, plots, recommendation_page, saved, saved_figure
+from farthing.reports import losses, recommendation_page, saved, saved_figure
 from farthing.traces.arrays import TraceArrays
 
 ALPHA = Fraction(1, 10)
@@ -95,7 +95,7 @@ def test_where_nothing_is_proved_no_point_is_chosen() -> None:
     drawn = saved.of_recommendation(found)
     assert drawn is not None
     assert not any(mark.chosen for mark in drawn.marks)
-    assert plots.svg(saved_figure.figure(drawn), "nothing")
+    assert saved_figure.svg(saved_figure.figure(drawn), "nothing")
 
 
 def test_points_are_left_out_where_chance_drew_questions_unequally() -> None:

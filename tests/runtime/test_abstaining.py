@@ -19,7 +19,7 @@ from sums import farthing, write_job
 
 from farthing.bundle.base import Bundle
 from farthing.errors import AuthenticationError, InputError
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing.promises.certificate import Certificate

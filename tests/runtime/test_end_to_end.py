@@ -11,7 +11,7 @@ from playback import replayed_from_store
 from sums import farthing, write_job
 
 from farthing.bundle import folder as bundles
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.traces.assemble import assemble
 from farthing.traces.origin import Origin
 

@@ -16,7 +16,7 @@ from playback import bundle_of, question_of, replayed_from_store
 from sums import farthing
 
 from farthing.bundle import folder as bundles
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.models.base import Message, Prompt
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.runtime.answer import Answer

@@ -9,7 +9,6 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 from numpy.typing import NDArray
 
 from farthing.process.base import Policy
-from farthing.process.generator.config import GeneratorConfig
 from farthing.promises.certificate import AskedOf
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.eligibility import Missing, common
@@ -94,8 +93,8 @@ class Dataset:
     name: str
     """Name of the trace file or of the preset."""
     traces: TraceArrays
-    generator: GeneratorConfig | None = None
-    """What made the questions, where a generator did: then the optimum is known."""
+    generator: Any = None
+    """What made the questions up, for methods that know it; None: nothing did."""
     preset: str | None = None
     """Name of the preset, where the paper published figures to lay beside ours."""
     features: tuple[str, ...] = ()

@@ -19,10 +19,10 @@ tokens (`base@4096`), wherever a file names a model; see `thinking.py`.
 
 A provider is registered under `farthing.models`: a msgspec struct of its settings, with a method
 `open(prices)` that returns the model. Its class variable `paths` may name the fields that are
-paths; what such a field names is looked for beside the file first.
+paths; what such a field names is looked for beside the file first, but for what `carried` names.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -33,7 +33,6 @@ import msgspec
 
 from farthing import plugins
 from farthing.errors import ConfigError, InputError, MissingExtraError
-from farthing.models import smollm2
 from farthing.models.adaptive import Gate, Noticed
 from farthing.models.base import Model
 from farthing.models.prices import Price, PriceTable, Rates, SecondPrice, TokenPrice
@@ -253,24 +252,20 @@ def _section(
         kind = plugins.load("models", section.provider)
     except InputError as error:
         raise ConfigError(file, f"{field}.provider", str(error)) from None
-    written = _beside(settings, getattr(kind, "paths", ()), folder)
+    written = _beside(settings, kind, folder)
     placed = settings | {name: str(folder / path) for name, path in written.items() if folder}
     converted = convert(placed, kind, file, field)
     return ModelSection(converted, section.limits, section.retries, written)
 
 
-def _beside(
-    settings: Mapping[str, Any], names: Sequence[str], folder: Path | None
-) -> dict[str, str]:
-    """Return the fields of these names that say what lies in a folder.
-
-    What does not is a name on the Hub, say; `smollm2` is what a package carries.
-    """
+def _beside(settings: Mapping[str, Any], kind: type, folder: Path | None) -> dict[str, str]:
+    """Return the fields that say what lies in a folder; what does not is a name on the Hub, say."""
+    names, carried = getattr(kind, "paths", ()), getattr(kind, "carried", ())
     given = {name: settings[name] for name in names if isinstance(settings.get(name), str)}
     return {
         name: path
         for name, path in given.items()
-        if folder is not None and path != smollm2.NAME and (folder / path).exists()
+        if folder is not None and path not in carried and (folder / path).exists()
     }
 
 

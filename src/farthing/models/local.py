@@ -17,7 +17,7 @@ from farthing.errors import (
     MissingExtraError,
     ModelError,
 )
-from farthing.models import lfm2
+from farthing.models import lfm2, smollm2
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.batching import BatchedJob, Batching
 from farthing.models.generation_rows import Generated, GenerationRow, Reason
@@ -36,6 +36,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Settings of a local model, as a configuration file gives them."""
 
     paths: ClassVar = ("path",)
+    carried: ClassVar = (smollm2.NAME,)
 
     model: str
     """What prices and traces call it."""

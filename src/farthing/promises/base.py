@@ -51,6 +51,10 @@ class Promise:
     layout: ClassVar[Layout] = "descending"
     gives: ClassVar[Literal["one", "set"]] = "one"
     """Whether a single answer is promised, or a set of them."""
+    weighed_by: ClassVar[str] = ""
+    """Where the function is, `module:name`, that weighs the proving questions; empty: all count
+    alike. It takes the promise, the bundle, training and proving questions as they are played, and
+    critical thresholds, and returns the evidence."""
     options: ClassVar[tuple[PromiseOption, ...]] = ()
     """What it takes on the command line, beside --alpha."""
     of_alpha: ClassVar[bool] = False
@@ -133,11 +137,6 @@ class Promise:
         return False
 
     @property
-    def mix(self) -> Any:
-        """Facts of another mix that it is about; None: of the mix that proves it."""
-        return None
-
-    @property
     def every_request(self) -> bool:
         """Whether each question counts, also where another one asks the same."""
         return False
@@ -159,11 +158,6 @@ class Promise:
                 f"methods cannot be compared under a promise of {self.kind}; ask for coverage, "
                 "parity, agreement, selective or budget"
             )
-
-    def about(self, mix: Any) -> Self:
-        """Return the same for another mix of questions; of no mix it stays as it is."""
-        del mix
-        return self
 
     def beside(self, role: str | None) -> Self:
         """Return the promise with its reference named; one that has none stays as it is."""

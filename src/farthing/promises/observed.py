@@ -66,10 +66,6 @@ class Facts:
     group: IntArray | None = None
     """[n] index of each question's group in `group_names`; None: not known."""
     group_names: Sequence[str] = ()
-    likelier: FloatArray | None = None
-    """[n] how much likelier each is in the mix that is promised; None: as likely."""
-    likeliest: float = 1.0
-    """The largest such ratio of any question at hand."""
 
 
 class Acted(Protocol):

@@ -32,7 +32,6 @@ from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
 from farthing.recommendation.prove import LaidOut, Tested, counted, prove
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
-from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import AS_BEFORE
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.eligibility import Missing, alike
@@ -243,8 +242,6 @@ def prove_bundle(contender: Contender) -> Proved:
     bundle, asked, serving = contender.bundle, contender.asked, contender.serving
     proving = contender.prove
     _check_held_out(bundle, proving.played, by_text=asked.per != "request")
-    if asked.mix is not None:
-        asked = asked.about(as_played("the target mix", bundle, asked.mix))
     proving = counted(asked, proving)
     try:
         found = prove(asked, bundle, contender.train, proving, serving.budget, contender.laid_out)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError, UnknownNameError
-from farthing.features.rounds import FeatureSet
+from farthing.methods.base import load
 from farthing.methods.selective.policy import as_trained
 from farthing.process.base import Policy
 from farthing.process.budget import PerQuestion
@@ -35,14 +35,8 @@ from farthing.recommendation.played import (
 from farthing.recommendation.promised_grade import gradable
 from farthing.recommendation.savings import paid_most
 from farthing.recommendation.start_point import beginning
-from farthing.recommendation.target_mix import (
-    Shown,
-    Weighed,
-    check_comparable,
-    check_covariate_shift,
-)
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.copies import NO_TEXT, asked_first, check_every_request, one_of_each
+from farthing.traces.copies import NO_TEXT, asked_first, check_every_request
 from farthing.traces.eligibility import check_alike, draw_weights
 
 
@@ -148,7 +142,7 @@ def _proof(
     policy, empty = as_trained(bundle.policy, bundle.empty)
     plays = PlayedPolicy(policy, empty, budget)
     if asked.layout == "critical":
-        return _by_scores(asked, plays, train, calibrate)
+        return _by_scores(asked, bundle, plays, train, calibrate)
     if asked.layout == "sure":
         from farthing.recommendation.prove_selective import selective  # noqa: PLC0415 - scikit-learn
 
@@ -165,16 +159,20 @@ def _proof(
 
 
 def _by_scores(
-    asked: Promise, plays: PlayedPolicy, train: TrainingQuestions, calibrate: ProvingQuestions
+    asked: Promise,
+    bundle: Bundle,
+    plays: PlayedPolicy,
+    train: TrainingQuestions,
+    calibrate: ProvingQuestions,
 ) -> Proof:
     """Prove a promise by the critical thresholds of the questions."""
     part = calibrate.played
     critical = calibrate.replay(plays).critical
-    known = Facts(group=part.group.astype(np.int64), group_names=part.group_names)
-    if asked.mix is not None:
-        weights, largest = _likelier(asked.mix, train, part)
-        known = Facts(likelier=weights, likeliest=largest)
-    evidence = asked.evidence(critical, known)
+    if asked.weighed_by:
+        evidence = load(asked.weighed_by)(asked, bundle, train.played, part, critical)
+    else:
+        known = Facts(group=part.group.astype(np.int64), group_names=part.group_names)
+        evidence = asked.evidence(critical, known)
     return Proof(asked.prove(evidence, **plays.about(part)), plays.policy, plays.empty)
 
 
@@ -221,23 +219,6 @@ def _known(
         else None,
         checks=by if isinstance(by, Checks) else None,
     )
-
-
-def _likelier(
-    mix: TraceArrays, train: TrainingQuestions, mine: TraceArrays
-) -> tuple[FloatArray, float]:
-    """Return how much likelier questions are in a mix, by round 1, and the most of any at hand."""
-    target = mix.take(one_of_each(mix.content))
-    check_comparable(target)
-    features = FeatureSet.fit(train.played)
-    complete = train.played.take(train.played.complete)
-    old, new, shown = (Shown.by(features, part) for part in (complete, target, mine))
-    from farthing.recommendation.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
-
-    ratio = fit_density_ratio(old.first, new.first)
-    weights, theirs = ratio.weights(shown.first), ratio.weights(new.first)
-    check_covariate_shift(features, old, Weighed(shown, weights), Weighed(new, theirs))
-    return weights, max(float(weights.max()), float(theirs.max()))
 
 
 def reference_right(recorded: TraceArrays, role: str) -> BoolArray:

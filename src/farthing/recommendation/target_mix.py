@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from farthing.bundle.base import Bundle
 from farthing.errors import CalibrationError
 from farthing.features.rounds import FeatureSet
+from farthing.promises.kinds.weighted import Shift, Weighted
 from farthing.promises.statistics.covariate_shift import Observed, covariate_shift_p_values
+from farthing.recommendation.splits import as_played
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.copies import one_of_each
 
 REFUSED_WRONGLY = 0.05
 """How often the test may refuse a target that differs only in what round 1 shows."""
@@ -47,6 +51,32 @@ class Weighed:
     shown: Shown
     weights: FloatArray
     """[n] up to a common factor."""
+
+
+def weigh(
+    asked: Shift, bundle: Bundle, train: TraceArrays, mine: TraceArrays, critical: FloatArray
+) -> Weighted:
+    """Weigh critical thresholds by how much likelier their questions are in the target mix.
+
+    Args:
+        asked: the promise, with a sample of that mix.
+        bundle: the policy.
+        train: questions that it was trained on, as it plays them.
+        mine: the questions that prove, as it plays them.
+        critical: [n] their critical thresholds.
+    """
+    target = as_played("the target mix", bundle, asked.target)
+    target = target.take(one_of_each(target.content))
+    check_comparable(target)
+    features = FeatureSet.fit(train)
+    complete = train.take(train.complete)
+    old, new, shown = (Shown.by(features, part) for part in (complete, target, mine))
+    from farthing.recommendation.density_ratio import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
+
+    ratio = fit_density_ratio(old.first, new.first)
+    weights, theirs = ratio.weights(shown.first), ratio.weights(new.first)
+    check_covariate_shift(features, old, Weighed(shown, weights), Weighed(new, theirs))
+    return Weighted(critical, weights, max(float(weights.max()), float(theirs.max())))
 
 
 def check_comparable(target: TraceArrays) -> None:

@@ -119,7 +119,7 @@ def _drawings(
         return Drawings(missing=str(error))
 
     def inline(figure: "Figure", title: str) -> str:
-        drawn = plots.svg(figure, f"{title}, alpha {decimal(alpha)}")
+        drawn = saved_figure.svg(figure, f"{title}, alpha {decimal(alpha)}")
         return Markup(drawn)  # noqa: S704 - matplotlib has escaped every text
 
     rows = rows_at(comparison, alpha)

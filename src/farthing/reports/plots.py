@@ -1,10 +1,7 @@
 """The plots of a comparison, each a matplotlib figure; no display is needed."""
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
-from html import escape
-from io import StringIO
 
 import numpy as np
 
@@ -111,20 +108,6 @@ def cost_at(points: Sequence[tuple[float, float]], coverage: float) -> float:
     2.0
     """
     return min((cost for cost, reached in points if reached >= coverage), default=float("inf"))
-
-
-def svg(figure: Figure, title: str) -> str:
-    """Return a figure as inline SVG: the same bytes for the same figure, and no script."""
-    target = StringIO()
-    with rc_context(STYLE):
-        figure.savefig(
-            target, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
-        )
-    drawn = target.getvalue()
-    drawn = drawn[drawn.index("<svg") :]
-    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
-    drawn = re.sub(r'<g id="[^"]*">', "<g>", drawn)  # several plots share the page's one id space
-    return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
 
 
 def _boxes(

@@ -51,8 +51,8 @@ def _figure(drawn: saved.SavedAgainstLost | None) -> tuple[str, str]:
     if drawn is None:
         return "", ""
     try:
-        from farthing.reports import plots, saved_figure  # noqa: PLC0415 - an extra
+        from farthing.reports import saved_figure  # noqa: PLC0415 - an extra
     except MissingExtraError as error:
         return "", str(error)
-    svg = plots.svg(saved_figure.figure(drawn), "What is saved against what is lost")
+    svg = saved_figure.svg(saved_figure.figure(drawn), "What is saved against what is lost")
     return Markup(svg), ""  # noqa: S704 - matplotlib has escaped every text

@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Method, Variant
-from farthing.methods.baselines.rounds import FixedLearner
+from farthing.methods.baselines.fixed import FixedLearner
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds, Policy
 from farthing.traces.arrays import FloatArray, IntArray, PolicyReplies, TraceArrays

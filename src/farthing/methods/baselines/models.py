@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.methods.base import Dataset, Method, Variant
-from farthing.methods.baselines.rounds import FixedLearner
+from farthing.methods.baselines.fixed import FixedLearner
 from farthing.methods.pool import (
     PoolLearner,
     PoolPolicy,

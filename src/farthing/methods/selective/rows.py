@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from farthing.methods.baselines.rounds import FixedDepthPolicy
+from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.evidence.shortlist import shortlist
 from farthing.methods.selective.confidence import AnswerAgreement, OwnConfidence
 from farthing.methods.selective.learner import (

@@ -6,7 +6,7 @@ import numpy as np
 
 from farthing.features.rounds import unchanged
 from farthing.methods.base import Method
-from farthing.methods.baselines.rounds import FixedLearner
+from farthing.methods.baselines.fixed import FixedLearner
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, TraceArrays

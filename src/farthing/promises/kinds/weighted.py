@@ -1,7 +1,7 @@
 """Weighted split conformal: calibrate on one mix of questions for another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum
 from typing import Any, ClassVar, Literal, Self, Unpack
@@ -39,6 +39,7 @@ class Shift(Promise):
     place: ClassVar[int] = 5
     layout: ClassVar[Layout] = "critical"
     gives: ClassVar[Literal["one", "set"]] = "set"
+    weighed_by: ClassVar[str] = "farthing.recommendation.target_mix:weigh"
     options: ClassVar[tuple[PromiseOption, ...]] = (
         PromiseOption(
             "target",
@@ -67,21 +68,6 @@ class Shift(Promise):
     def alpha(self) -> Fraction:
         """The share of misses, exactly."""
         return 1 - level_of(self.level, LEVEL, "0.9")
-
-    @property
-    def mix(self) -> Any:
-        """The sample of that mix."""
-        return self.target
-
-    def about(self, mix: Any) -> Self:
-        """Return the same for another mix, such as this one as a policy plays it."""
-        return replace(self, target=mix)
-
-    def evidence(self, observed: FloatArray, questions: Facts) -> "Weighted":
-        """Weigh critical thresholds by how much likelier their questions are in that mix."""
-        if questions.likelier is None:
-            raise CalibrationError("another mix takes how much likelier each question is there")
-        return Weighted(observed, questions.likelier, questions.likeliest)
 
     def prove(self, evidence: "Weighted", **about: Unpack[About]) -> Certificate:
         """Certify the threshold that these give."""

@@ -1,45 +1,11 @@
-"""Has the mix of questions changed? Tests on scores and outcomes, and weights where it has."""
+"""Has the mix of questions changed? A test on outcomes, and weights where it has."""
 
 import numpy as np
 
 from farthing.errors import CalibrationError
-from farthing.promises.certificate import BoolArray, FloatArray, IntArray
+from farthing.promises.certificate import FloatArray, IntArray
 
 _WORST_CONDITION = 1e6
-
-
-def scores_p_value(
-    old: FloatArray, new: FloatArray, rng: np.random.Generator, draws: int = 999
-) -> float:
-    """Return the p-value of the hypothesis that two samples of scores are of one distribution.
-
-    A permutation test on the largest distance of their distribution functions (Kolmogorov and
-    Smirnov), exact with ties. Any number known without grading will do: a confidence, the score of
-    an action, a feature.
-
-    Args:
-        old: [n] scores of the calibration questions; may be infinite, not NaN.
-        new: [m] the same of new questions.
-        rng: draws the permutations.
-        draws: number of permutations; no p-value is below 1 / (draws + 1).
-
-    Raises:
-        CalibrationError: an empty sample or a NaN.
-
-    Source: Phipson and Smyth 2010 (the 1 + in numerator and denominator).
-
-    >>> rng = np.random.default_rng(0)
-    >>> scores_p_value(rng.random(200), rng.random(200) ** 2, rng)
-    0.001
-    """
-    both = np.concatenate([old, new])
-    if not len(old) or not len(new) or np.isnan(both).any():
-        raise CalibrationError("both samples need at least one score, and none may be NaN")
-    ordered, ranks = np.unique(both, return_inverse=True)
-    is_new = np.arange(len(both)) >= len(old)
-    seen = _distance(ranks, is_new, len(ordered))
-    others = (_distance(ranks, rng.permutation(is_new), len(ordered)) for _ in range(draws))
-    return (1 + sum(other >= seen for other in others)) / (draws + 1)
 
 
 def mix_p_value(
@@ -114,12 +80,3 @@ def label_weights(predicted: IntArray, actual: IntArray, new_predicted: IntArray
     shares = np.bincount(new_predicted, minlength=labels) / len(new_predicted)
     weights: FloatArray = np.maximum(np.linalg.solve(confusion, shares), 0)
     return weights
-
-
-def _distance(ranks: IntArray, is_new: BoolArray, values: int) -> int:
-    """Return the largest distance of the two distribution functions, times n m."""
-    m = int(is_new.sum())
-    n = len(ranks) - m
-    new = np.bincount(ranks, weights=is_new, minlength=values)
-    old = np.bincount(ranks, weights=~is_new, minlength=values)
-    return int(np.abs(np.rint(np.cumsum(n * new - m * old))).max())
