@@ -56,8 +56,15 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415
 
     room = f"farthing.promises.kinds.{name.lower()}" if name in _KINDS else "farthing.api"
-    room = _LAB.get(name, room)
-    value = getattr(import_module(room), name)
+    try:
+        value = getattr(import_module(_LAB.get(name, room)), name)
+    except ModuleNotFoundError as missing:
+        if name not in _LAB or not _LAB[name].startswith(str(missing.name)):
+            raise
+        from farthing.errors import MissingPackageError  # noqa: PLC0415
+
+        needs = str(MissingPackageError(f"farthing.{name}", "farthing-lab"))
+        raise ImportError(needs, name=missing.name) from None
     globals()[name] = value
     return value
 

@@ -1,5 +1,6 @@
 """Commands and options of packages that are not installed: known, and said where they come from."""
 
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+import farthing as ft
 from farthing import plugins
 from farthing.bundle import folder
 from farthing.cli import gateway_demo, trying
@@ -100,3 +102,20 @@ def test_an_unknown_name_may_be_one_of_the_lab() -> None:
         plugins.load("tasks", "trivia")
     with pytest.raises(MissingPackageError, match="decider 'controller' needs farthing-lab"):
         plugins.load("deciders", "controller")
+
+
+@pytest.mark.parametrize("name", ["compare", "generate", "Shift"])
+def test_a_name_of_the_lab_says_what_brings_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(vars(ft), name, raising=False)
+    monkeypatch.setitem(sys.modules, ft._LAB[name], None)
+    said = f"^farthing.{name} needs farthing-lab: pip install ./packages/farthing-lab$"
+    with pytest.raises(ImportError, match=said):
+        getattr(ft, name)
+
+
+def test_what_a_module_of_the_lab_lacks_is_said_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(vars(ft), "generate", raising=False)
+    monkeypatch.delitem(sys.modules, ft._LAB["generate"], raising=False)
+    monkeypatch.setitem(sys.modules, "farthing.process.generator.generate", None)
+    with pytest.raises(ModuleNotFoundError, match=r"farthing\.process\.generator\.generate"):
+        _ = ft.generate
