@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint
+from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,9 +23,9 @@ SERVE = "farthing serve needs farthing-gateway: pip install ./packages/farthing-
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
     """Hide what the gateway and the lab register: commands, and how the packages meet."""
-    found = plugins.entry_points
+    found = metadata.entry_points
 
-    def entry_points(group: str) -> list[EntryPoint]:
+    def entry_points(group: str) -> list[metadata.EntryPoint]:
         if group in {"farthing.servers", "farthing.deciders"}:
             return []
         known = found(group=group)
