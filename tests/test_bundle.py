@@ -17,8 +17,8 @@ from farthing.bundle.sealed import BODY, WEIGHTS
 from farthing.errors import BundleError, UnknownNameError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
-from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import policy_class

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farthing.api import (
         Policy,
-        Shift,
         Traces,
-        compare,
         fit,
         from_records,
-        generate,
         load,
         read_traces,
         recommend,
@@ -45,6 +42,11 @@ __all__ = [
     "sample_log",
 ]
 _KINDS = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
+_LAB = {
+    "Shift": "farthing.api.shift",
+    "compare": "farthing.api.comparison",
+    "generate": "farthing.api.generation",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -54,7 +56,15 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415
 
     room = f"farthing.promises.kinds.{name.lower()}" if name in _KINDS else "farthing.api"
-    value = getattr(import_module(room), name)
+    try:
+        value = getattr(import_module(_LAB.get(name, room)), name)
+    except ModuleNotFoundError as missing:
+        if name not in _LAB or not _LAB[name].startswith(str(missing.name)):
+            raise
+        from farthing.errors import MissingPackageError  # noqa: PLC0415
+
+        needs = str(MissingPackageError(f"farthing.{name}", "farthing-lab"))
+        raise ImportError(needs, name=missing.name) from None
     globals()[name] = value
     return value
 

@@ -92,7 +92,7 @@ class UnknownNameError(InputError):
     unknown policy 'randm'; did you mean 'random'? Known: random, uala
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], more: str = "") -> None:
         names = sorted(known)
         close = get_close_matches(name, names, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else "."
@@ -100,19 +100,18 @@ class UnknownNameError(InputError):
         if len(names) > MANY:
             nearest = get_close_matches(name, names, n=3, cutoff=0.0)
             known = f"Nearest of {len(names)}: {', '.join(nearest)}"
-        super().__init__(f"unknown {kind} '{name}'{hint} {known}")
+        super().__init__(f"unknown {kind} '{name}'{hint} {known}{more}")
 
 
 class MissingPackageError(InputError):
     """Something comes with another of the project's packages, which is not installed.
 
-    >>> print(MissingPackageError("section 'guide'", "farthing-lab"))
-    section 'guide' comes with farthing-lab: pip install ./packages/farthing-lab (in a clone)
+    >>> print(MissingPackageError("farthing serve", "farthing-gateway"))
+    farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway
     """
 
     def __init__(self, what: str, package: str) -> None:
-        install = f"pip install ./packages/{package} (in a clone)"
-        super().__init__(f"{what} comes with {package}: {install}")
+        super().__init__(f"{what} needs {package}: pip install ./packages/{package}")
 
 
 class MissingExtraError(InputError):
@@ -125,17 +124,6 @@ class MissingExtraError(InputError):
     def __init__(self, purpose: str, extra: str) -> None:
         command = install_command(extra, Path(__file__).parent, _direct_url())
         super().__init__(f"{purpose} needs an optional dependency: {command}")
-
-
-class MissingPackageError(InputError):
-    """A package of the project is needed, and is not installed.
-
-    >>> print(MissingPackageError("farthing serve", "farthing-gateway"))
-    farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway
-    """
-
-    def __init__(self, purpose: str, package: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install ./packages/{package}")
 
 
 def install_command(extra: str, package: Path, direct_url: str | None) -> str:

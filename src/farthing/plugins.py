@@ -3,8 +3,9 @@
 The groups are `methods`, `allocators`, `pacers`, `bandits`, `planners`, `estimators`, `agents`,
 `thinkers`, `guarantees`, `tasks`, `questions`, `importers`, `models`, `sections` (of a job's
 agents), `engines` (of a collection), `studies`, and of a controller's training `rewards`,
-`samplers`, `logits_hooks` and `allocations`. A package adds to one with a line in its
-`pyproject.toml`::
+`samplers`, `logits_hooks` and `allocations`; `commands`, `servers` (which serve a bundle) and
+`deciders` (of a gateway's policy) are how the project's packages meet. A package adds to one with a
+line in its `pyproject.toml`::
 
     [project.entry-points."farthing.tasks"]
     trivia = "my_package.trivia:TRIVIA"
@@ -19,10 +20,10 @@ from typing import Any
 
 from farthing.errors import InputError, MissingPackageError, UnknownNameError
 
-LAB = "farthing-lab"
-OURS = frozenset({"farthing", "farthing-gateway", LAB})
+GATEWAY, LAB = "farthing-gateway", "farthing-lab"
+OURS = frozenset({"farthing", GATEWAY, LAB})
 """The packages that register what is built in."""
-_BROUGHT_BY = {"sections": LAB, "engines": LAB}
+_BROUGHT_BY = {"sections": LAB, "engines": LAB, "deciders": LAB}
 """Group to the package that brings what is asked for there, where it is not installed."""
 
 
@@ -126,7 +127,9 @@ def _point(group: str, name: str) -> EntryPoint | Added:
     if name not in registered and group in _BROUGHT_BY:
         raise MissingPackageError(f"{_one_of(group)} '{name}'", _BROUGHT_BY[group])
     if name not in registered:
-        raise UnknownNameError(_one_of(group), name, registered)
+        lacks_lab = "compare" not in _registered("commands")
+        more = f"; more come with {LAB}: pip install ./packages/{LAB}" if lacks_lab else ""
+        raise UnknownNameError(_one_of(group), name, registered, more)
     return registered[name]
 
 

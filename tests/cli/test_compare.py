@@ -1,4 +1,4 @@
-"""`farthing compare`, `farthing demo --generated`: a table on the terminal, a folder of files."""
+"""`farthing compare`: a table on the terminal, a folder of files."""
 
 import json
 from collections.abc import Callable
@@ -104,21 +104,6 @@ def test_an_interrupted_comparison_reports_what_it_has(
     assert says in " ".join(done.out.split())
     assert "report/report.html" in done.err
     assert "interrupted" in done.err.splitlines()[-1]
-
-
-@pytest.mark.slow
-def test_the_generated_demo_ends_with_what_to_do_next(
-    farthing: Farthing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("farthing.cli.demo.POLICIES", ("fixed-1", "stopping", "optimum"))
-    done = farthing("demo", "--generated", "--out", "shown")
-    assert done.code == 0
-    saw, look, own = done.err.splitlines()[-3:]
-    assert saw.startswith("What you see")
-    assert "shown/report.html" in look
-    assert "farthing compare runs.jsonl.gz" in own
-    assert max(map(len, done.err.splitlines()[-3:])) <= 80
-    assert Path("shown/report.html").exists()
 
 
 def calls_apart(pool: Path, independent: bool) -> Path:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from farthing.cli import demo, live_demo
-from farthing.comparison.published import published
+from farthing.cli import live_demo
 from farthing.models.embedded import find
 from farthing.tasks.arithmetic import part_of, solve
 from farthing.tasks.questions import load_questions
@@ -68,13 +67,6 @@ def each_place_names_the_promise_of_both_figures(terminal: str) -> None:
     [reported] = re.findall(r"<h2>Saved</h2> <p class=\"amount\"><b>(.*?)</b>", page)
     weaker = f"of a weaker promise, on average over .*: under it .* saves {re.escape(reported)},"
     assert re.search(weaker, terminal)
-
-
-def test_the_papers_own_ccpo_is_compared_where_its_figures_are_shown() -> None:
-    """`ccpo` has a corrected constraint, so the paper printed nothing of it."""
-    papers = {str(row["policy"]) for row in published(demo.PRESET)}
-    assert "ccpo-published" in papers.intersection(demo.POLICIES)
-    assert "ccpo" not in papers
 
 
 def _ratio() -> float:

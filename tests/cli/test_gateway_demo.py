@@ -1,6 +1,11 @@
 """`farthing demo --gateway`: two networks behind a gateway, and two days of traffic."""
 
 import re
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
@@ -50,6 +55,43 @@ def test_two_days_of_traffic_end_in_a_promise_that_saves(
     assert "60 replies with a promise" in said
     saved = [float(number) for number in re.findall(r"saved \$[\d.]+ \((\d+) %\)", said)]
     assert saved[0] == 0 < saved[1]
+
+
+@pytest.mark.slow
+def test_what_ends_the_demo_ends_its_servers(tmp_path: Path) -> None:
+    command = "from farthing.cli.main import run; run()"
+    demo = subprocess.Popen(
+        [sys.executable, "-c", command, "demo", "--gateway", "--out", "shown"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    file = tmp_path / "shown/gateway" / gateway_demo.CONFIG
+    try:
+        until = time.monotonic() + 120.0
+        while not (file.exists() and all(map(listens, ports(file)))):
+            assert demo.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        demo.send_signal(signal.SIGTERM)
+        _, said = demo.communicate(timeout=60.0)
+    finally:
+        demo.kill()
+    assert demo.returncode == 130
+    assert "what was recorded is in" in " ".join(said.split())
+    assert not any(map(listens, ports(file)))
+
+
+def ports(config: Path) -> set[int]:
+    """Return the ports of the gateway and of its models."""
+    return {
+        int(port) for port in re.findall(r"(?:^port = |:)(\d+)", config.read_text(), re.MULTILINE)
+    }
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_every_place_of_the_template_is_filled() -> None:

@@ -18,7 +18,7 @@ from chat_server import Endpoint
 from gateway_running import models, serve_section
 from serving import Process, serving, until
 
-from farthing.cli.options import GatewayDatabase
+from farthing.cli.gateway_database import GatewayDatabase
 from farthing.errors import InputError
 from farthing.gateway.config import read_config
 from farthing.gateway.metrics import _forget_dead

@@ -14,7 +14,7 @@ from farthing.cli.main import _run as farthing
 from farthing.money import nano_from_usd
 from farthing.storage.ledger.base import Amount
 
-VERSIONS = pytest.mark.parametrize("version", ["unversioned", "0001"])
+VERSIONS = pytest.mark.parametrize("version", ["unversioned", "0001", "0002"])
 RECORD = "[record]\nshare = 0.0\ndays = 36_500\n"
 LEFT, DIED, ASKED = 1_000, 2_000, 4_000
 """Nano-dollars set aside: by who lives, by who died before its call, and amid it."""

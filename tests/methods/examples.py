@@ -10,8 +10,8 @@ import numpy as np
 
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Method, Saveable, Silent
-from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.cards import cards

@@ -9,8 +9,8 @@ import pytest
 from small_pool import small_pool
 
 from farthing.methods.base import Learner, Silent
-from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaLearner
 from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from question_parts import proof_of, proved_bundle
 from scipy import stats
 from sure_policy import CONFIG, covariate_shifted, unsure
@@ -78,6 +79,7 @@ def test_what_cannot_be_compared_is_refused(small: Dataset, folder: Path) -> Non
         calibrate(folder, small.traces, Shift(LEVEL, short))
     one_round = drawn(replace(CONFIG, rounds=1), 100, 5)
     bundle, part = load(folder), Questions(one_round, one_round)
+    bundle = structs.replace(bundle, origin=structs.replace(bundle.origin, horizon=1))
     with pytest.raises(CalibrationError, match=r"one round.*--promise coverage"):
         proof_of(Shift(LEVEL, one_round), bundle, part, part, None)
 

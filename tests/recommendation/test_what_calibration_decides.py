@@ -17,6 +17,7 @@ from msgspec import structs
 from told_pool import COST_USD, both, paid, records, traces
 
 import farthing as ft
+from farthing.api.comparison import compare
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.recommendation import pipeline
@@ -148,7 +149,7 @@ def compared(
 ) -> dict[str, object]:
     """Return the row of a method where a file marks who trains; others calibrate and test."""
     known = traces(*(records(name, right, split=name) for name, right in parts.items()))
-    (row,) = ft.compare(known, [method], promise=asked, splits=4).rows
+    (row,) = compare(known, [method], promise=asked, splits=4).rows
     return row
 
 

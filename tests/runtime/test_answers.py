@@ -19,8 +19,8 @@ from farthing.errors import (
     UnpricedModelError,
 )
 from farthing.features.rounds import FeatureSet
-from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.stopping import StoppingPolicy
 from farthing.models.base import Completion, Model, Prompt, Usage
 from farthing.models.prices import Rates, TokenPrice

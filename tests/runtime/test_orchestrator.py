@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from playback import ask, bundle_of, playback, question_of
 
 from farthing.features.rounds import FeatureSet
-from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing.methods.baselines.rounds import RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
 from farthing.methods.ccpo.policy import NetworkPolicy

@@ -16,8 +16,8 @@ from question_parts import proved_bundle
 from farthing.bundle.base import Bundle
 from farthing.errors import InputError
 from farthing.methods.base import Silent
-from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.baselines.fixed import FixedDepthPolicy
+from farthing.methods.baselines.llm_replies import LlmPolicy
 from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.money import usd_from_nano
 from farthing.process.action_space import SpaceName

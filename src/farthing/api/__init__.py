@@ -3,19 +3,15 @@
 Its names are also reachable as `farthing.NAME`; `docs/how-to/python.md` is the tour.
 """
 
-from farthing.api.comparison import compare
 from farthing.api.policy import Policy, fit, load
-from farthing.api.questions import Shift, Traces, from_records, generate, read_traces, sample_log
+from farthing.api.questions import Traces, from_records, read_traces, sample_log
 from farthing.api.recommendation import recommend
 
 __all__ = [
     "Policy",
-    "Shift",
     "Traces",
-    "compare",
     "fit",
     "from_records",
-    "generate",
     "load",
     "read_traces",
     "recommend",

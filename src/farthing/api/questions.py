@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from farthing.api.arguments import missing_of, path_of, shown, supplied_by, text_of, whole_of
+from farthing.api.arguments import missing_of, path_of, shown, supplied_by, whole_of
 from farthing.api.frames import frame_of, record_of
 from farthing.api.wording import in_python, python_words
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
-from farthing.process.generator.generate import generate as generate_questions
-from farthing.process.generator.presets import preset
 from farthing.promises.base import Promise
-from farthing.promises.kinds import weighted
-from farthing.promises.levels import Level
 from farthing.traces.arrays import SPLITS, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
@@ -309,31 +305,3 @@ def _known(dataset: Dataset, records: Sequence[Trace] | None) -> Traces:
     if (found := doubt(dataset.traces)) is not None:
         warnings.warn(in_python(found), stacklevel=3)
     return Traces(dataset, records)
-
-
-def generate(name: str, n: int, *, seed: int = 0) -> Traces:
-    """Make up questions of a preset, whose cheapest policy is known.
-
-    Raises:
-        UnknownNameError: there is no such preset.
-        InputError: `n` is below 1.
-    """
-    config = preset(text_of(name, "the preset", "hotpotqa-llama2-7b")).config
-    n, seed = whole_of(n, "the number of questions", 1), whole_of(seed, "seed", 0)
-    questions = generate_questions(config, n, np.random.default_rng(seed))
-    return Traces(Dataset(name, questions, config, name))
-
-
-def Shift(level: Level, target: Traces | TraceArrays) -> weighted.Shift:  # noqa: N802 - a promise's name
-    """Ask for coverage in another mix of questions, which differs only in what round 1 shows.
-
-    Args:
-        level: the probability of being covered.
-        target: a sample of that mix, of the kind that trained the policy; grades are not read.
-
-    Raises:
-        InputError: the level is no probability, or the target holds no questions.
-    """
-    if isinstance(target, TraceArrays):
-        return weighted.Shift(level, target)
-    return weighted.Shift(level, traces_of(target, "the questions of the new mix").arrays)

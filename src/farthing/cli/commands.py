@@ -14,7 +14,9 @@ from farthing.errors import MissingPackageError
 
 PANELS = {
     "Save money": {
-        "demo": "Ask two small language models, learn when the expensive one is needed, and prove it.",
+        "demo": (
+            "Ask two small language models, learn when the expensive one is needed, and prove it."
+        ),
         "sample-log": "Write a sample log: 2,000 support tickets, each answered by three models.",
         "recommend": (
             "Say what to use instead of the model that is paid for today, what it saves, and "
@@ -26,10 +28,16 @@ PANELS = {
         ),
         "collect": "Ask every question of a job and store the traces; run it again to go on.",
         "ask": "Answer with as few calls as the bundle's policy needs, and say what is promised.",
-        "calibrate": "Set a bundle's threshold on held-out questions, and print what that promises.",
+        "calibrate": (
+            "Set a bundle's threshold on held-out questions, and print what that promises."
+        ),
         "evaluate": "Measure a bundle on questions that neither trained nor calibrated it.",
-        "check": "Say whether a bundle's certificate still applies to new questions, from their scores.",
-        "grade": "List the answers whose grades move a proof most, take grades, and say what is proved.",
+        "check": (
+            "Say whether a bundle's certificate still applies to new questions, from their scores."
+        ),
+        "grade": (
+            "List the answers whose grades move a proof most, take grades, and say what is proved."
+        ),
     },
     "Serve": {
         "serve": "Serve OpenAI's chat completions: spend less, keep the promise, never overspend.",
@@ -37,7 +45,9 @@ PANELS = {
             "Say whether promises are kept in live traffic, which alarms rang, and what "
             "decided since."
         ),
-        "recalibrate": "Set the threshold of a gateway's bundle anew on the audits of its live traffic.",
+        "recalibrate": (
+            "Set the threshold of a gateway's bundle anew on the audits of its live traffic."
+        ),
         "rollback": "Put the version of a gateway's bundle that decided before back in its place.",
         "spending": (
             "Say what every key, team, policy and model was charged, and what is left of each "
@@ -52,7 +62,9 @@ PANELS = {
         "train": "Train one policy and save it as a bundle, with its training curves beside it.",
         "methods": "List every method: what it does, in which action spaces, and what it needs.",
         "generate": "Write traces of a generator whose optimum is known.",
-        "study": "Side studies: what else could be done with the money, on recorded or simulated work.",
+        "study": (
+            "Side studies: what else could be done with the money, on recorded or simulated work."
+        ),
         "corl": "Teach, train, evaluate and run a controller LLM that calls experts.",
         "lm": "List, serve and train small language models.",
     },
@@ -110,6 +122,7 @@ class AllCommands(PlainGroup):
                 self.commands[name] = Listed(name, line, panel)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None where there is no such."""
         found = super().get_command(ctx, cmd_name)
         if not isinstance(found, Listed) or not self._imports:
             return found
@@ -121,6 +134,7 @@ class AllCommands(PlainGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by their lines, without importing them."""
         shown = copy(self)
         shown._imports = False  # noqa: SLF001 - a copy of this one
         super(AllCommands, shown).format_help(ctx, formatter)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from farthing.cli import completion, files
 from farthing.cli.console import interrupted, interruptible, remark, show, show_json, trainings
+from farthing.cli.generate import presets
 from farthing.cli.options import (
     Alphas,
     Features,
@@ -40,7 +41,7 @@ class QuestionSource:
         typer.Option(
             metavar="NAME",
             help="Made-up questions of a preset, in place of traces.",
-            autocompletion=completion.presets,
+            autocompletion=presets,
         ),
     ] = None
     n: Annotated[

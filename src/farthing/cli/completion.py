@@ -7,7 +7,7 @@ def methods(typed: str) -> list[str]:
     """Offer the names of methods."""
     from farthing import plugins
 
-    return _begun(plugins.names("methods"), typed)
+    return begun(plugins.names("methods"), typed)
 
 
 def several_methods(typed: str) -> list[str]:
@@ -22,38 +22,25 @@ def names_in(group: str) -> Callable[[str], list[str]]:
     def offer(typed: str) -> list[str]:
         from farthing import plugins
 
-        return _begun(plugins.names(group), typed)
+        return begun(plugins.names(group), typed)
 
     return offer
-
-
-def presets(typed: str) -> list[str]:
-    """Offer the names of presets."""
-    from farthing.process.generator.presets import PRESETS
-
-    return _begun(sorted(PRESETS), typed)
 
 
 def formats(typed: str) -> list[str]:
     """Offer the formats of other tools' files."""
     from farthing.traces.importers.read import names
 
-    return _begun(names(), typed)
+    return begun(names(), typed)
 
 
 def tasks(typed: str) -> list[str]:
     """Offer the names of tasks."""
     from farthing import plugins
 
-    return _begun(plugins.names("tasks"), typed)
+    return begun(plugins.names("tasks"), typed)
 
 
-def embedded(typed: str) -> list[str]:
-    """Offer the names of embedded models."""
-    from farthing.models.embedded import known
-
-    return _begun(sorted(model.name for model in known()), typed)
-
-
-def _begun(names: list[str], typed: str) -> list[str]:
+def begun(names: list[str], typed: str) -> list[str]:
+    """Return the names that begin with what was typed."""
     return [name for name in names if name.startswith(typed)]

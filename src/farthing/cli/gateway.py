@@ -8,7 +8,7 @@ import typer
 
 from farthing.cli.command import PlainGroup, takes_options
 from farthing.cli.console import remark
-from farthing.cli.options import GatewayDatabase
+from farthing.cli.gateway_database import GatewayDatabase
 from farthing.errors import InputError
 
 app = typer.Typer(

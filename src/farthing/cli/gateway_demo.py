@@ -6,6 +6,7 @@ in another; both end with the demo.
 
 import asyncio
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -14,15 +15,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files as package_files
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from rich.text import Text
 
+from farthing import plugins
 from farthing.cli.console import interruptible, remark, show, trainings
-from farthing.errors import FarthingError, InputError, MissingExtraError
+from farthing.errors import FarthingError, InputError, MissingPackageError
 from farthing.money import significant
 
 CONFIG, DAY, BUNDLE = "serve.toml", "day.db", "bundle"
@@ -62,10 +63,11 @@ def play(out: Path, *, stay: bool) -> None:
         out: the folder of the configuration, the database, the traces and the bundle.
         stay: whether the gateway goes on until Ctrl-C.
     """
-    if find_spec("uvicorn") is None:
-        raise MissingExtraError("farthing demo --gateway", "serve")
+    if "serve" not in plugins.names("commands"):
+        raise MissingPackageError("farthing demo --gateway", plugins.GATEWAY)
     if (out / CONFIG).exists():
         raise InputError(f"{out}: a gateway was shown here before; name another folder (--out)")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, which ends the servers
     models, port = _free(2)
     _write_config(out, port, models)
     show(

@@ -6,10 +6,18 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import completion, files
+from farthing.cli import files
+from farthing.cli.completion import begun
 from farthing.cli.console import interruptible, remark
 from farthing.cli.options import Seed
 from farthing.reports.table import counted
+
+
+def presets(typed: str) -> list[str]:
+    """Offer the names of presets to the Tab key."""
+    from farthing.process.generator.presets import PRESETS
+
+    return begun(sorted(PRESETS), typed)
 
 
 def generate(
@@ -18,7 +26,7 @@ def generate(
         typer.Option(
             metavar="NAME",
             help="Which pair of agents to imitate.",
-            autocompletion=completion.presets,
+            autocompletion=presets,
         ),
     ],
     out: Annotated[

@@ -11,7 +11,8 @@ import typer
 
 from farthing.cli.command import PlainGroup, takes_options
 from farthing.cli.console import remark, show, show_json
-from farthing.cli.options import GatewayDatabase, Json
+from farthing.cli.gateway_database import GatewayDatabase
+from farthing.cli.options import Json
 from farthing.errors import InputError
 from farthing.reports.table import Table
 

@@ -71,7 +71,7 @@ def play(out: Path, n: int) -> None:
         f"""
 Look at {out / "report.html"}: what every policy pays for its coverage.
 Ask: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
-Your own models: docs/how-to/asking.md; a known optimum: farthing demo --generated"""
+Your own models: docs/how-to/asking.md"""
     )
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from farthing.cli import completion, files
+from farthing.cli import files
 from farthing.cli.command import PlainGroup
+from farthing.cli.completion import begun
 from farthing.cli.console import interruptible, remark, show, show_json, trainings
 from farthing.cli.options import Device, Json
 from farthing.errors import InputError, MissingExtraError
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 app = typer.Typer(
     cls=PlainGroup, help="List, serve and train small language models.", no_args_is_help=True
 )
+
+
+def embedded(typed: str) -> list[str]:
+    """Offer the names of embedded models to the Tab key."""
+    from farthing.models.embedded import known
+
+    return begun(sorted(model.name for model in known()), typed)
 
 
 @app.command("list")
@@ -58,7 +66,7 @@ def serve(
             metavar="NAME",
             help="An embedded model; give it again for several.",
             show_default="all of them, unless there is a --path",
-            autocompletion=completion.embedded,
+            autocompletion=embedded,
         ),
     ] = [],  # noqa: B006 - typer copies it
     path: Annotated[
@@ -106,7 +114,7 @@ def train(
             metavar="NAME",
             help="One of the embedded models; give it again for several.",
             show_default="all of them",
-            autocompletion=completion.embedded,
+            autocompletion=embedded,
         ),
     ] = [],  # noqa: B006 - typer copies it
     workers: Annotated[

@@ -215,10 +215,9 @@ def _of_a_try(
 
 def _is_traffic(traces: Path) -> bool:
     """Return whether all questions of a store passed through a gateway."""
-    from farthing.gateway.recording.export import SOURCE
-    from farthing.traces.store import STORES, Store
+    from farthing.traces.store import STORES, TRAFFIC, Store
 
     if traces.suffix not in STORES:
         return False
     with Store.read(traces) as store:
-        return {one.source for one in store.info().imports} == {SOURCE}
+        return {one.source for one in store.info().imports} == {TRAFFIC}

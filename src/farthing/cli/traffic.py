@@ -13,7 +13,8 @@ from rich.text import Text
 from farthing.cli.command import PlainGroup, takes_options
 from farthing.cli.console import interruptible, remark, show, show_json
 from farthing.cli.files import check_file
-from farthing.cli.options import GatewayDatabase, Json, date_of
+from farthing.cli.gateway_database import GatewayDatabase
+from farthing.cli.options import Json, date_of
 from farthing.errors import InputError
 from farthing.reports.table import Table, counted
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from farthing import plugins
 from farthing.cli import files, judging
 from farthing.cli.collect import displayed, exit_code, in_usd, say_end
 from farthing.cli.command import takes_options
@@ -21,7 +22,7 @@ from farthing.cli.options import (
     read_confidence,
     read_epsilon,
 )
-from farthing.errors import InputError
+from farthing.errors import InputError, MissingPackageError
 from farthing.money import nano_from_usd
 from farthing.reports.table import counted
 
@@ -279,19 +280,19 @@ def write_page(
 def _write(found: Any, tried: "Tried", folder: Path) -> str:
     """Write a bundle and the configuration beside it that serves it; return what to do next."""
     from farthing.bundle import folder as bundles
-    from farthing.gateway.quick_config import config_path, config_text, why_not
 
     bundles.write(folder, found.bundle)
     remark(f"bundle: {folder}")
-    if problem := why_not(tried, found.bundle):
+    if not plugins.names("servers"):
+        missing = MissingPackageError(f"farthing serve {folder}", plugins.GATEWAY)
+        return f"Next: {missing}; then run this again, which pays for nothing twice."
+    if problem := plugins.load("servers", "write-config")(tried, found.bundle, folder):
         return f"Next: a gateway cannot serve {folder} as it was proved: {problem}."
-    config_path(folder).write_text(config_text(tried, found.bundle, folder), encoding="utf-8")
     return f"Next: farthing serve {folder}"
 
 
 def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
     """Say what would be asked, of whom, and what it costs; nobody is asked."""
-    from farthing.gateway.quick_config import unlike
     from farthing.models.providers import hosts
     from farthing.runtime.collect import price
     from farthing.runtime.second_answers import price_again, recall_again
@@ -303,7 +304,8 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
     n, names = len(replay.sample), " and ".join(replay.names)
     remark(f"{n:,} of {len(replay.log.requests):,} logged requests, drawn alike, go to {names}")
     remark(f"compared with the logged answers of {replay.role}; {trying.sameness.said}")
-    if problem := unlike(Tried.of(replay, {})):
+    unlike = plugins.load("servers", "unlike") if plugins.names("servers") else None
+    if unlike is not None and (problem := unlike(Tried.of(replay, {}))):
         remark(f"note: a gateway could not serve what is proved of this sample: {problem}")
     job, balance = price(replay, path, cap_nano)
     most, likely = job.largest_nano, job.likely_nano or 0

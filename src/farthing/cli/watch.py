@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farthing.cli.console import remark, show, show_json
-from farthing.cli.options import GatewayDatabase, Json
+from farthing.cli.gateway_database import GatewayDatabase
+from farthing.cli.options import Json
 from farthing.errors import InputError
 from farthing.reports.table import Table, counted
 

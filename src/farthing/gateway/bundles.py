@@ -7,14 +7,16 @@ from typing import ClassVar
 from typing import Protocol as Interface
 
 from farthing.bundle.base import Bundle
+from farthing.models.base import Model
+from farthing.models.config import ModelsConfig
 from farthing.process.value import PolicyValue
 from farthing.promises.certificate import Certificate
 from farthing.runtime.answer import Answer
-from farthing.runtime.base import Turn
+from farthing.runtime.base import Agent, Turn
 from farthing.runtime.meter import Meter
 from farthing.runtime.protocol import Protocol, cost_bound
 from farthing.runtime.runner import PolicyRunner
-from farthing.tasks.base import Question
+from farthing.tasks.base import Question, Task
 from farthing.traces.system import Provenance, unrecorded
 
 _ASKED_WITH: Mapping[Provenance, str] = {
@@ -77,6 +79,31 @@ class ServedMode(Interface):
 
     def says(self, done: Answer) -> str:
         """Return what is promised of an answer, in a sentence or more, or why nothing is."""
+        ...
+
+
+class Decider(Interface):
+    """Who decides without a bundle, as registered under `farthing.deciders`."""
+
+    @property
+    def models(self) -> ModelsConfig:
+        """Its models and those that it asks."""
+        ...
+
+    @property
+    def task(self) -> Task:
+        """How answers are compared."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a reply."""
+        ...
+
+    def served(
+        self, models: Mapping[str, Model]
+    ) -> tuple[tuple[Agent, ...], Mapping[str, ServedMode]]:
+        """Return whom it asks, and who decides in each mode, the cheapest first."""
         ...
 
 

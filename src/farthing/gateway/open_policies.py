@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from farthing import plugins
-from farthing.corl.checkpoint import pool_of
-from farthing.corl.opened import controller_of
+from farthing.gateway.bundles import Decider
 from farthing.gateway.charging import section_of
 from farthing.gateway.chat_agent import ChatAgent
 from farthing.gateway.circuit_breaker import limit_retries, with_efforts
 from farthing.gateway.config import ServeConfig
 from farthing.gateway.config_sections import PolicySection
-from farthing.gateway.controllers import served_modes
 from farthing.gateway.policies import GatewayPolicy
 from farthing.gateway.upstream_base import ASSUMED_OUTPUT
 from farthing.models.base import Model
@@ -93,13 +91,12 @@ def _of_job(
 def _of_controller(
     name: str, section: PolicySection, named: str, config: ServeConfig
 ) -> tuple[GatewayPolicy, list[Any]]:
-    folder = Path(named)
-    pool = pool_of(folder, None).pool if folder.is_dir() else pool_of(None, named).pool
-    opened = _hurried(pool.models, config).open(workers=config.serve.workers)
-    controller = controller_of(pool, opened)
-    plan = Independent(tuple(controller.experts), 1, controller.task)
-    policy = GatewayPolicy(name, section, controller.task, plan, None, pool.max_tokens, ())
-    policy.loaded = served_modes(pool, controller)
+    decider: Decider = plugins.load("deciders", "controller").find(named)
+    opened = _hurried(decider.models, config).open(workers=config.serve.workers)
+    experts, loaded = decider.served(opened)
+    plan = Independent(experts, 1, decider.task)
+    policy = GatewayPolicy(name, section, decider.task, plan, None, decider.max_tokens, ())
+    policy.loaded = loaded
     return policy, list(opened.values())
 
 

@@ -47,6 +47,14 @@ def pool_of(bundle: Bundle) -> tuple[str, ...]:
     return origin.roles if origin.is_pool else tuple(origin.models[0].split(" -> "))
 
 
+def write_config(tried: Tried, bundle: Bundle, folder: Path) -> str | None:
+    """Write the configuration that serves a bundle beside it, or return why none can."""
+    if problem := why_not(tried, bundle):
+        return problem
+    config_path(folder).write_text(config_text(tried, bundle, folder), encoding="utf-8")
+    return None
+
+
 def why_not(tried: Tried, bundle: Bundle) -> str | None:
     """Say why a gateway cannot serve a bundle as it was proved; None where it can."""
     lacks = [role for role in (*pool_of(bundle), tried.reference) if role not in tried.models]

@@ -22,7 +22,7 @@ A provider is registered under `farthing.models`: a msgspec struct of its settin
 paths; what such a field names is looked for beside the file first, but for what `carried` names.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal

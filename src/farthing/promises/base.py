@@ -52,9 +52,9 @@ class Promise:
     gives: ClassVar[Literal["one", "set"]] = "one"
     """Whether a single answer is promised, or a set of them."""
     weighed_by: ClassVar[str] = ""
-    """Where the function is, `module:name`, that weighs the proving questions. It takes the promise,
-    the bundle, training and proving questions as they are played, and critical thresholds, and
-    returns the evidence. Empty: all questions count alike."""
+    """Where the function is, `module:name`, that weighs the proving questions; empty: all count
+    alike. It takes the promise, the bundle, training and proving questions as they are played, and
+    critical thresholds, and returns the evidence."""
     options: ClassVar[tuple[PromiseOption, ...]] = ()
     """What it takes on the command line, beside --alpha."""
     of_alpha: ClassVar[bool] = False

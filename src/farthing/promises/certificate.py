@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import CalibrationError, UnknownNameError
+from farthing.errors import CalibrationError, MissingPackageError, UnknownNameError
 from farthing.promises.levels import Margin, exact_level, exact_margin, exact_text, usd
 from farthing.promises.payload import Payload
 
@@ -28,6 +28,8 @@ Population = Literal["all", "solvable"]
 
 GROUP = "farthing.guarantees"
 """The entry points that guarantees are registered under, each a payload's class by its tag."""
+OF_THE_LAB = frozenset({"online", "weighted"})
+"""The kinds that `farthing-lab` registers."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -364,7 +366,7 @@ def payload_of(kind: str) -> type[Payload]:
     """Return what is known of a kind by its name; of one that is not installed, as of any."""
     try:
         return registered(kind)
-    except UnknownNameError:
+    except (MissingPackageError, UnknownNameError):
         return Payload
 
 
@@ -374,6 +376,8 @@ def registered(name: str) -> type[Payload]:
     Guarantees are looked up here, since this room must not see `plugins`, which loads models.
     """
     found = entry_points(group=GROUP)
+    if name not in found.names and name in OF_THE_LAB:
+        raise MissingPackageError(f"a promise of kind '{name}'", "farthing-lab")
     if name not in found.names:
         raise UnknownNameError("guarantee", name, sorted(found.names))
     record: type[Payload] = found[name].load()

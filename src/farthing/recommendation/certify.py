@@ -32,7 +32,6 @@ from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
 from farthing.recommendation.prove import LaidOut, Tested, counted, prove
 from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
-from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import AS_BEFORE
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.eligibility import Missing, alike

@@ -1,7 +1,7 @@
 """The tables of a gateway's database as they are today, for SQLite and PostgreSQL alike.
 
-What makes and changes them are `migrations`; a test holds both to each other. Hot statements are
-written by hand beside what they serve, `ledger_apply` in PostgreSQL itself.
+The baseline of `migrations` makes them. Hot statements are written by hand beside what they serve,
+`ledger_apply` in PostgreSQL itself.
 
 Moments are microseconds since 1970 (`_us`), or text in UTC in the ledger; money is integer
 nano-dollars (`_nano`); lists and objects are JSON.

@@ -38,6 +38,8 @@ from farthing.traces.system import System
 
 STORES = (".db", ".sqlite")
 """How names of such files end."""
+TRAFFIC = "traffic"
+"""The origin of traces that passed through a gateway."""
 BATCH = 500
 """Traces that are written, and held in memory, at a time."""
 

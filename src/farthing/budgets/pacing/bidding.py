@@ -30,11 +30,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.budgets.pacing.base import Option, PacingState
-from farthing.budgets.pacing.hindsight import FloatArray
 from farthing.errors import InputError
 
+FloatArray = NDArray[np.float64]
 PAPER = "1701.02490"
 TABULATED, STEPS, REQUESTS = 48, 48, 64
 """Requests that are tabulated; steps of money up to the dearest option; requests learned from."""

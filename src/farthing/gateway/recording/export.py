@@ -9,13 +9,10 @@ import msgspec
 from farthing.gateway.recording.record import RequestRecord, answered_directly
 from farthing.traces.base import Trace
 from farthing.traces.files import write_traces
-from farthing.traces.store import STORES, Store
+from farthing.traces.store import STORES, TRAFFIC, Store
 from farthing.traces.store_file import transaction
 from farthing.traces.system import System
 from farthing.traces.trace_kind import answering, shape_of, trace_problems
-
-SOURCE = "traffic"
-"""What a store calls the origin of the traces."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def write_pool(file: Path, pool: Pool) -> int:
                 continue
             if system is not None:
                 store.made_with(system)
-            (store.replace if trace.id in there else store.append)(trace, SOURCE)
+            (store.replace if trace.id in there else store.append)(trace, TRAFFIC)
     return sum(trace.id in there for trace in pool.traces)
 
 

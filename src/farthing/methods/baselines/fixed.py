@@ -1,4 +1,4 @@
-"""Fixed depths: what methods in rounds are held against, and a learner that has nothing to learn."""
+"""Fixed depths, which methods in rounds are held against, and what learns nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

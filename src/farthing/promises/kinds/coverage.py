@@ -12,10 +12,15 @@ from typing import Any, ClassVar, Literal, Self, Unpack, get_args
 from farthing.errors import InputError
 from farthing.promises import wording
 from farthing.promises.base import Layout, Promise
-from farthing.promises.certificate import About, Certificate, FloatArray, Population
-from farthing.promises.kinds import groups, online, pac, split
+from farthing.promises.certificate import (
+    About,
+    Certificate,
+    FloatArray,
+    Population,
+    registered,
+)
+from farthing.promises.kinds import groups, pac, split
 from farthing.promises.kinds.groups import Grouped
-from farthing.promises.kinds.online import OnlineThreshold, run_online
 from farthing.promises.levels import LEVEL, Level, level_of
 from farthing.promises.observed import Facts
 from farthing.promises.texts import DELTA, Goal, PromiseOption, decimal, percent
@@ -114,15 +119,13 @@ class Coverage(Promise):
                 "within_groups and online out"
             )
 
-    def evidence(
-        self, observed: FloatArray, questions: Facts
-    ) -> FloatArray | Grouped | OnlineThreshold:
+    def evidence(self, observed: FloatArray, questions: Facts) -> Any:
         """Take the critical thresholds, with their groups, or as a stream."""
         if self.within_groups and questions.group is not None:
             return Grouped(observed, questions.group, questions.group_names)
         if self.online:
-            kappas = run_online(observed, self.alpha)
-            return OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
+            online: Any = registered("online")
+            return online.tracked(observed, self.alpha)
         return observed
 
     def prove(self, evidence: Any, **about: Unpack[About]) -> Certificate:
@@ -130,7 +133,9 @@ class Coverage(Promise):
         if self.within_groups:
             return groups.certify(evidence, self.alpha, population=self.population, **about)
         if self.online:
-            return online.certify(evidence, self.alpha, **about)
+            online: Any = registered("online")
+            made: Certificate = online.certified(evidence, self.alpha, **about)
+            return made
         if self.delta is not None:
             return pac.certify(
                 evidence, self.alpha, self.delta, population=self.population, **about

@@ -3,13 +3,13 @@
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
 from farthing.errors import CalibrationError
 from farthing.promises import wording
-from farthing.promises.certificate import Certificate, FloatArray
+from farthing.promises.certificate import About, Certificate, FloatArray
 from farthing.promises.levels import Level, exact_level, exact_text
 from farthing.promises.payload import Recorded
 from farthing.promises.scores import as_scores
@@ -81,6 +81,19 @@ class OnlinePromise(Recorded, frozen=True, kw_only=True, tag="online"):
         give_or_take = f"give or take {wording.of_hundred(self.bound)} of them"
         stream = "questions of a long stream like this one"
         return wording.of_hundred_covered(self.alpha, questions=stream, how_sure=give_or_take)
+
+    @classmethod
+    def tracked(cls, critical: FloatArray, alpha: Fraction) -> OnlineThreshold:
+        """Return the threshold after a stream of critical thresholds [n]."""
+        kappas = run_online(critical, alpha)
+        return OnlineThreshold(kappa=float(kappas[-1]), updates=len(kappas) - 1)
+
+    @classmethod
+    def certified(
+        cls, state: OnlineThreshold, alpha: Fraction, **about: Unpack[About]
+    ) -> Certificate:
+        """State what a threshold promises."""
+        return certify(state, alpha, **about)
 
     def recompute(self, evidence: OnlineThreshold, of: Certificate) -> Certificate:
         """State again what another threshold promises."""

@@ -15,6 +15,8 @@ from farthing.storage.database import PATIENCE_S, VERSION_TABLE, check_not_newer
 from farthing.storage.schema import METADATA
 
 FOLDER = Path(__file__).parent
+BEFORE_BASELINE = "0001"
+"""A version that has no file any more: its tables are adopted as those without a version are."""
 
 
 def upgrade_file(path: str) -> None:
@@ -42,6 +44,8 @@ def upgrade(connection: Connection, where: str) -> None:
     options = {"version_table": VERSION_TABLE}
     found = MigrationContext.configure(connection, opts=options).get_current_revision()
     check_not_newer(where, found)
+    if found == BEFORE_BASELINE:
+        connection.exec_driver_sql(f"DELETE FROM {VERSION_TABLE}")  # noqa: S608 - of constants
     config = Config(attributes={"connection": connection, **options})
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     command.upgrade(config, "head")

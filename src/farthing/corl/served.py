@@ -1,17 +1,22 @@
-"""A controller that answers a policy's requests, in each of its modes; it promises nothing."""
+"""A controller that answers a gateway's requests, in each of its modes; it promises nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 from farthing.corl.base import Ending as EpisodeEnding
 from farthing.corl.base import Mode
-from farthing.corl.opened import check_symbols, reads_symbols_alone
+from farthing.corl.checkpoint import pool_of
+from farthing.corl.opened import check_symbols, controller_of, reads_symbols_alone
 from farthing.corl.pool import ControllerPool
 from farthing.corl.runner import Controlled, Controller
+from farthing.models.base import Model
+from farthing.models.config import ModelsConfig
 from farthing.runtime.answer import Answer, Ending, Returned
+from farthing.runtime.base import Agent
 from farthing.runtime.meter import Meter
-from farthing.tasks.base import Question
+from farthing.tasks.base import Question, Task
 from farthing.traces.trace_kind import CONTROLLER
 
 _ENDED: Mapping[EpisodeEnding, tuple[Ending, str]] = {
@@ -25,7 +30,7 @@ _ENDED: Mapping[EpisodeEnding, tuple[Ending, str]] = {
 
 @dataclass(frozen=True)
 class ServedController:
-    """A pool's controller in one of its modes; see `ServedMode`."""
+    """A pool's controller in one of its modes, as a gateway serves it."""
 
     whole_replies: ClassVar = False
     certificate: ClassVar = None
@@ -70,10 +75,43 @@ class ServedController:
         return f"Nothing is promised: in mode {self.mode} {'; '.join(done.caveats)}."
 
 
-def served_modes(pool: ControllerPool, controller: Controller) -> dict[str, ServedController]:
-    """Return a pool's controller in each mode, by its name, the cheapest first."""
-    symbols = reads_symbols_alone(pool)
-    return {mode.name: ServedController(mode, pool, controller, symbols) for mode in pool.modes}
+@dataclass(frozen=True)
+class PoolDecider:
+    """A pool's controller before its models are opened: the `controller` of `farthing.deciders`."""
+
+    pool: ControllerPool
+
+    @classmethod
+    def find(cls, name: str) -> "PoolDecider":
+        """Return the controller of a folder, of a pool's file, or of a pool that ships."""
+        folder = Path(name)
+        found = pool_of(folder, None) if folder.is_dir() else pool_of(None, name)
+        return cls(found.pool)
+
+    @property
+    def models(self) -> ModelsConfig:
+        """The controller's model and the experts'."""
+        return self.pool.models
+
+    @property
+    def task(self) -> Task:
+        """How answers are compared."""
+        return self.pool.grader()
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a reply."""
+        return self.pool.max_tokens
+
+    def served(
+        self, models: Mapping[str, Model]
+    ) -> tuple[tuple[Agent, ...], dict[str, ServedController]]:
+        """Return whom it may ask, and who decides in each mode, the cheapest first."""
+        controller, symbols = controller_of(self.pool, models), reads_symbols_alone(self.pool)
+        return tuple(controller.experts), {
+            mode.name: ServedController(mode, self.pool, controller, symbols)
+            for mode in self.pool.modes
+        }
 
 
 def _answer(done: Controlled, most_turns: int) -> Answer:
