@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from recordings import needed
 
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.corl.evaluation import evaluate
 from farthing.corl.learner import TrainingSchedule
 from farthing.corl.pool import built_in
@@ -33,7 +34,6 @@ from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import preset
-from farthing.recommendation.replayed_candidate import at_coverage
 from farthing.reports.corl import evaluation_record
 from farthing.rl.discount import Discount
 from farthing.traces.arrays import FloatArray, TraceArrays

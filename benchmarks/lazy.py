@@ -17,16 +17,17 @@ from pathlib import Path
 import numpy as np
 from recordings import FOLDER, needed
 
+from farthing.comparison import parallel
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.methods.base import Dataset
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.methods.lookahead.sequence import SEQUENCE_LEARNER
 from farthing.process.base import Policy
 from farthing.process.batch_replay import followed, replay
 from farthing.promises.kinds.split import split_threshold
-from farthing.recommendation import parallel as training
 from farthing.recommendation.base import ignore
 from farthing.recommendation.candidates import candidates
-from farthing.recommendation.replayed_candidate import at_coverage, metrics
+from farthing.recommendation.metrics import metrics
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
@@ -48,8 +49,8 @@ def trained(name: str, setting: Dataset, train: TraceArrays, alpha: Fraction, se
         together, price = options.split(":")
         config = replace(SEQUENCE_LEARNER.config, together=int(together), wait_price=float(price))
         learner = LookaheadLearner(config)
-    job = training.Job(name, learner, alpha, seed)
-    (fitted,) = training.train_all([job], train, 1, ignore)
+    job = parallel.Job(name, learner, alpha, seed)
+    (fitted,) = parallel.train_all([job], train, 1, ignore)
     return fitted.policy
 
 

@@ -15,15 +15,17 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from farthing.comparison import parallel
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.methods.base import Dataset
+from farthing.process.batch_replay import replay
 from farthing.process.generator.generate import generate
 from farthing.process.generator.optimum import optimal_cost
 from farthing.process.generator.presets import preset
 from farthing.promises.kinds.split import split_threshold
-from farthing.recommendation import parallel as training
 from farthing.recommendation.base import ignore
 from farthing.recommendation.candidates import candidates
-from farthing.recommendation.replayed_candidate import at_coverage, metrics, replay
+from farthing.recommendation.metrics import metrics
 
 FRESH = 100_000
 CALIBRATIONS = 200
@@ -37,8 +39,8 @@ def measure(job: tuple[str, str, Fraction, int, int]) -> tuple[float, float, flo
     train = generate(config, n_train, np.random.default_rng([seed, 1]))
     fresh = generate(config, FRESH, np.random.default_rng([seed, 2]))
     (candidate,) = candidates(Dataset(name, train, config, name), [policy])
-    (fitted,) = training.train_all(
-        [training.Job(policy, candidate.learner, alpha, seed)], train, 1, ignore
+    (fitted,) = parallel.train_all(
+        [parallel.Job(policy, candidate.learner, alpha, seed)], train, 1, ignore
     )
     best = optimal_cost(config, float(1 - alpha))
     measured = at_coverage(fitted.policy, fresh, float(1 - alpha), candidate.empty)

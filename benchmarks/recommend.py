@@ -55,9 +55,9 @@ from farthing.process.operating_points import OperatingPoints
 from farthing.promises.kinds.parity import Parity
 from farthing.promises.paired import Paired, parity_point
 from farthing.recommendation.bundle_run import run_bundle
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.recommend import recommend
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.splits import as_played
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import load

@@ -25,9 +25,9 @@ from farthing.methods.selective.policy import SelectivePolicy
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.bundle_run import run_bundle
 from farthing.recommendation.escalation import EscalationModel
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.recommend import recommend
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.splits import as_played
 from farthing.traces.arrays import NO_SPLIT, TraceArrays
 from farthing.traces.assemble import load

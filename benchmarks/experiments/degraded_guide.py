@@ -21,10 +21,12 @@ from common import (
 )
 from matplotlib.figure import Figure
 
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.methods.ccpo.learner import CcpoConfig
+from farthing.process.batch_replay import replay
 from farthing.process.generator.config import degrade_guide
 from farthing.process.generator.optimum import optimal_cost
-from farthing.recommendation.replayed_candidate import at_coverage, metrics, replay
+from farthing.recommendation.metrics import metrics
 from farthing.reports.style import INK, TARGET, looks
 
 QUALITIES = (1.0, 0.85, 0.7, 0.5)

@@ -25,6 +25,7 @@ from common import (
 from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.ccpo.learner import CcpoConfig
@@ -32,7 +33,6 @@ from farthing.methods.stopping import still_to_gain
 from farthing.money import usd_from_nano
 from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.optimum import optimal_cost
-from farthing.recommendation.replayed_candidate import at_coverage
 from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays
 

@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 
 from farthing.methods.base import Silent
 from farthing.methods.stopping import StoppingLearner
+from farthing.process.batch_replay import replay
 from farthing.promises.kinds.online import OnlineThreshold, long_run_bound, update
-from farthing.recommendation.replayed_candidate import replay
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray
 

@@ -18,7 +18,7 @@ from farthing.methods.stopping import StoppingLearner
 from farthing.process.base import Policy
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Comparison, Event, Row
-from farthing.recommendation.parallel import fit
+from farthing.recommendation.fitting import fit
 from farthing.traces.arrays import FloatArray, PolicyReplies, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide, fixed_parts

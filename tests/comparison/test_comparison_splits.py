@@ -25,7 +25,7 @@ from farthing.promises.kinds.selective import Selective
 from farthing.recommendation import pipeline
 from farthing.recommendation.base import Comparison, Row
 from farthing.recommendation.candidates import single_candidate
-from farthing.recommendation.parallel import fit
+from farthing.recommendation.fitting import fit
 from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.ranking import ranked

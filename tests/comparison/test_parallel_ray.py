@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from farthing.comparison.compare import compare
+from farthing.comparison.parallel import Job, train_all
 from farthing.comparison.parallel_ray import on_ray
 from farthing.comparison.plan import Plan
 from farthing.errors import InputError
@@ -16,7 +17,6 @@ from farthing.methods.base import Dataset
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import Event, ignore
-from farthing.recommendation.parallel import Job, train_all
 from farthing.studies.sweep import SettingSearch, sweep
 
 pytestmark = [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.errors import TooFewTracesError
 from farthing.methods.lookahead.learner import (
     LookaheadConfig,
@@ -20,7 +21,6 @@ from farthing.methods.lookahead.learner import (
 from farthing.methods.lookahead.policy import LookaheadPolicy, Order
 from farthing.process.action_space import SpaceName, action_space, items_of
 from farthing.process.batch_replay import followed
-from farthing.recommendation.replayed_candidate import at_coverage
 from farthing.traces.arrays import TraceArrays
 
 QUICK = LookaheadConfig("calls", iterations=1, trees=8, leaf=5)

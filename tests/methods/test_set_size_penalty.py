@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from farthing.comparison.replayed_candidate import at_coverage
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LookaheadConfig
 from farthing.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy, evidence
 from farthing.process.generator.generate import generate
 from farthing.process.generator.presets import preset
-from farthing.recommendation.replayed_candidate import at_coverage
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 CONFIG = preset("hotpotqa-llama2-7b").config

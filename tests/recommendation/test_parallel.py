@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from farthing.comparison.parallel import Job, train_all
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Fitted
 from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner, CpoConfig, CpoLearner
 from farthing.methods.ccpo.policy import NetworkPolicy
 from farthing.recommendation.base import Event, ignore
-from farthing.recommendation.parallel import Job, train_all
 
 ALPHA = Fraction(1, 10)
 ENDLESS = 20_000

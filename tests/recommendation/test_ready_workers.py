@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import signal, sys
 from farthing.recommendation.base import ignore
-from farthing.recommendation.parallel import preload, train_all
+from farthing.comparison.parallel import preload, train_all
 
 class Look:
     name, instant = "look", False

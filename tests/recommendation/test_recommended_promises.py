@@ -21,10 +21,10 @@ from farthing.recommendation import candidates, certify, splits, trial
 from farthing.recommendation import recommend as rooms
 from farthing.recommendation.base import Candidate
 from farthing.recommendation.bundle_run import run_bundle
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.plan import Plan, plan_of, proves_side_by_side
 from farthing.recommendation.played import Questions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.selection import Selection, Trial
 from farthing.recommendation.splits import FourWaySplit
 from farthing.traces.arrays import TraceArrays, joined

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from farthing.comparison.replayed_candidate import ReplayedCandidate, at_coverage, frontier, swept
 from farthing.methods.base import Dataset, Fitted, Silent
 from farthing.methods.baselines.rounds import OptimumPolicy, RandomPolicy
 from farthing.methods.baselines.uala import UalaPolicy
@@ -11,14 +12,7 @@ from farthing.process.batch_replay import NestedReplay, replay
 from farthing.process.generator.optimum import optimal_cost, optimal_scores
 from farthing.recommendation.base import METRICS
 from farthing.recommendation.candidates import candidates
-from farthing.recommendation.replayed_candidate import (
-    ReplayedCandidate,
-    at_coverage,
-    frontier,
-    metrics,
-    stream,
-    swept,
-)
+from farthing.recommendation.metrics import metrics, stream
 from farthing.traces.arrays import TraceArrays
 
 

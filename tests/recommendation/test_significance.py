@@ -9,16 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from farthing.comparison.paired_differences import differences, paired_interval
 from farthing.methods.base import Calibration
 from farthing.promises.figures import accuracy_difference, clopper_pearson
 from farthing.recommendation.base import Row
-from farthing.recommendation.significance import (
-    differences,
-    paired_interval,
-    proved_positive,
-    ratio_interval,
-    t_quantile,
-)
+from farthing.recommendation.significance import proved_positive, ratio_interval, t_quantile
 
 ALPHA = Fraction(1, 10)
 

@@ -25,7 +25,7 @@ from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.weighted import Shift, WeightedPromise
 from farthing.promises.statistics.covariate_shift import Observed
 from farthing.recommendation.candidates import candidates
-from farthing.recommendation.parallel import fit
+from farthing.recommendation.fitting import fit
 from farthing.recommendation.pipeline import bundle_of, calibrate, train
 from farthing.recommendation.played import Questions
 from farthing.recommendation.target_mix import Shown, Weighed, check_covariate_shift

@@ -14,8 +14,8 @@ from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
 from farthing.reports import (
     glossary,
+    offer,
     page,
-    payer,
     plots,
     promises,
     saved_figure,
@@ -143,5 +143,5 @@ def test_each_promise_has_its_sentence(proved: Comparison) -> None:
 
 def test_an_offer_without_splits_enough_has_no_interval(proved: Comparison) -> None:
     row = replace(proved.rows[0], intervals={"saved": (np.nan, np.nan), "gained": (np.nan, np.nan)})
-    found = payer.offer(replace(proved, rows=[row]), ALPHA)
+    found = offer.offer(replace(proved, rows=[row]), ALPHA)
     assert found.saved_within == "no interval of one split"

@@ -19,7 +19,7 @@ from farthing.recommendation.base import Alone, Comparison
 from farthing.recommendation.losses import LossTable, at_losses
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
-from farthing.reports import losses, recommendation_page, saved, saved_figure
+from farthing.reports import losses, page, recommendation_page, saved, saved_figure
 from farthing.traces.arrays import TraceArrays
 
 ALPHA = Fraction(1, 10)
@@ -112,7 +112,7 @@ def test_points_are_left_out_where_chance_drew_questions_unequally() -> None:
 
 
 def test_a_comparison_beside_its_reference(proved: Comparison) -> None:
-    drawn = saved.of_comparison(proved, ALPHA)
+    drawn = page.of_comparison(proved, ALPHA)
     assert drawn is not None
     assert (drawn.reference, drawn.measure, drawn.allowed) == ("guide", "accuracy", 0.02)
     marks = {mark.name: mark for mark in drawn.marks}
@@ -131,7 +131,7 @@ def test_agreement_is_lost_from_all_answers_its_own(proved: Comparison) -> None:
     row = proved.rows[0]
     same = replace(row, per_split={**row.per_split, "realised": [0.97] * 20})
     asked = Agreement("guide", Fraction(1, 20))
-    drawn = saved.of_comparison(replace(proved, promise=asked, rows=[same]), ALPHA)
+    drawn = page.of_comparison(replace(proved, promise=asked, rows=[same]), ALPHA)
     assert drawn is not None
     assert (drawn.measure, drawn.allowed) == ("agreement", 0.05)
     assert drawn.marks[0].lost == pytest.approx(0.03)
@@ -152,9 +152,9 @@ def test_a_model_that_loses_far_more_stands_at_the_edge_with_its_loss() -> None:
 
 
 def test_without_a_reference_nothing_is_drawn(comparison: Comparison) -> None:
-    assert saved.of_comparison(comparison, ALPHA) is None
+    assert page.of_comparison(comparison, ALPHA) is None
     free = replace(comparison, today=Alone("guide", 0.0, 0.9), reference="guide")
-    assert saved.of_comparison(free, ALPHA) is None
+    assert page.of_comparison(free, ALPHA) is None
 
 
 def test_what_is_proved_at_several_losses_is_drawn_as_stairs() -> None:

@@ -14,7 +14,7 @@ from farthing.methods.lookahead.learner import LookaheadConfig, LookaheadLearner
 from farthing.process.batch_replay import followed
 from farthing.process.replay import outcome, paths
 from farthing.recommendation.base import Event
-from farthing.recommendation.parallel import fit
+from farthing.recommendation.fitting import fit
 from farthing.studies.sweep import ALL, KEPT, SettingSearch, SettingSweep, fold, sweep
 from farthing.studies.trial_cache import Trials
 from farthing.traces.splits import divide

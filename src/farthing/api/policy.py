@@ -39,7 +39,7 @@ from farthing.recommendation import certify, pipeline, splits
 from farthing.recommendation.auto import AUTO, choose_method
 from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.evaluate import evaluate_in_memory, graded_for
-from farthing.recommendation.parallel import fit as fit_learner
+from farthing.recommendation.fitting import fit as fit_learner
 from farthing.recommendation.played import (
     ProvingQuestions,
     Q,

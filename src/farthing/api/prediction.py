@@ -10,8 +10,8 @@ from farthing.money import usd_from_nano
 from farthing.process.replay import ReplayOutcome
 from farthing.recommendation import splits
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.played import ReportingQuestions
-from farthing.recommendation.replayed_candidate import stream
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.eligibility import asked_all
 

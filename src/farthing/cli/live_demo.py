@@ -181,7 +181,7 @@ def _report(dataset: "Dataset", found: "BundleEvaluation", out: Path) -> "Compar
 
 def _of_the_report(comparison: "Comparison", out: Path) -> str:
     """Say which promise the report's figures are of: on average a weaker one, and cheaper."""
-    from farthing.reports.payer import offer
+    from farthing.reports.offer import offer
 
     first = offer(comparison, ALPHA)
     who = "nobody wins" if first.tomorrow is None else f"{first.tomorrow.who} saves {first.saved}"

@@ -9,12 +9,12 @@ from typing import Self
 
 import numpy as np
 
+from farthing.comparison.paired_differences import paired_interval
 from farthing.methods.base import Dataset
 from farthing.money import usd_from_nano
 from farthing.promises.texts import ANSWERED
 from farthing.recommendation.base import GAINED, SAVED, Alone, Row
 from farthing.recommendation.savings import LEVEL, MARGIN, SingleModels, paid_most
-from farthing.recommendation.significance import paired_interval
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.splits import Division
 

@@ -8,6 +8,7 @@ import numpy as np
 from farthing.comparison import thresholded
 from farthing.comparison.baselines import SingleModelBaselines
 from farthing.comparison.optimality_gap import FreshSample, known_optimum
+from farthing.comparison.paired_differences import differences
 from farthing.comparison.plan import EVERYONE, Plan
 from farthing.comparison.played import Ground, play_candidates
 from farthing.comparison.published import fitted_to, published
@@ -28,7 +29,6 @@ from farthing.recommendation.candidates import (
 )
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.savings import guessed, held_against
-from farthing.recommendation.significance import differences
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import check_alike

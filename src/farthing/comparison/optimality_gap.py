@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 
+from farthing.comparison.replayed_candidate import ReplayedCandidate, at_thresholds, swept
 from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.methods.baselines.rounds import OptimumPolicy
@@ -19,13 +20,7 @@ from farthing.process.batch_replay import NestedReplay, PointReplay, replay
 from farthing.process.generator import optimum
 from farthing.process.generator.config import GeneratorConfig
 from farthing.process.generator.generate import generate
-from farthing.recommendation.replayed_candidate import (
-    ReplayedCandidate,
-    at_thresholds,
-    metrics,
-    stream,
-    swept,
-)
+from farthing.recommendation.metrics import metrics, stream
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 FRESH = 20_000

@@ -5,10 +5,10 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from farthing.comparison.parallel import OnResult, Result, Task, drop
 from farthing.errors import InputError
 from farthing.methods.base import Silent
 from farthing.recommendation.base import Event, Watch
-from farthing.recommendation.parallel import OnResult, Result, Task, drop
 from farthing.runtime.collect_on_ray import cluster, result_of
 from farthing.traces.arrays import TraceArrays
 

@@ -8,21 +8,15 @@ import numpy as np
 
 from farthing.comparison.optimality_gap import FreshSample
 from farthing.comparison.plan import Plan
+from farthing.comparison.replayed_candidate import ReplayedCandidate, frontier, play
 from farthing.comparison.trainings import INTERRUPTED, TrainedCandidates
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Fitted
 from farthing.process.batch_replay import replay
 from farthing.promises.certificate import Population
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Candidate, Event, Row, Watch
+from farthing.recommendation.metrics import NO_THRESHOLD, metrics, stream
 from farthing.recommendation.played import grid, operating_points_of
-from farthing.recommendation.replayed_candidate import (
-    NO_THRESHOLD,
-    ReplayedCandidate,
-    frontier,
-    metrics,
-    play,
-    stream,
-)
 from farthing.traces.arrays import IntArray, TraceArrays
 
 

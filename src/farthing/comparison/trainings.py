@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from farthing.comparison.parallel import Job, preload, train_all
 from farthing.comparison.parallel_ray import get_ready_on_ray, on_ray
 from farthing.comparison.plan import Plan
 from farthing.methods.base import Dataset, Fitted, Method
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Candidate, Watch
 from farthing.recommendation.candidates import tried_for
-from farthing.recommendation.parallel import Job, preload, train_all
 from farthing.traces.arrays import IntArray
 
 READY = {"processes": preload, "ray": get_ready_on_ray}

@@ -9,8 +9,8 @@ from farthing.process.budget import PerQuestion
 from farthing.process.replay import ReplayOutcome
 from farthing.promises.kinds.groups import groups_of
 from farthing.recommendation.escalation import EscalationModel
+from farthing.recommendation.metrics import NO_THRESHOLD
 from farthing.recommendation.played import PlayedPolicy, Questions
-from farthing.recommendation.replayed_candidate import NO_THRESHOLD
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 

@@ -28,9 +28,9 @@ from farthing.promises.base import Promise
 from farthing.promises.certificate import AskedOf, Certificate
 from farthing.promises.chains import Chain, prove_all
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
 from farthing.recommendation.prove import LaidOut, Tested, counted, prove
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import SingleModels, promised_by, requests_of, savings_of
 from farthing.recommendation.warnings import AS_BEFORE
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays

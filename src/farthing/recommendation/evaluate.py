@@ -23,10 +23,10 @@ from farthing.promises.payload import Reads
 from farthing.promises.statistics.clusters import Clusters, clustered_share
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.certify import MEETINGS
+from farthing.recommendation.metrics import metrics, stream
 from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.promised_grade import read
 from farthing.recommendation.prove import reference_right
-from farthing.recommendation.replayed_candidate import metrics, stream
 from farthing.recommendation.savings import (
     SingleModels,
     chosen_by_these,

@@ -33,7 +33,7 @@ from farthing.recommendation.certify import (
     saveable,
     system_behind,
 )
-from farthing.recommendation.parallel import fit
+from farthing.recommendation.fitting import fit
 from farthing.recommendation.partial_grades import LabelledTraces, SampledGrades
 from farthing.recommendation.played import ProvingQuestions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for

@@ -21,10 +21,10 @@ from farthing.recommendation.certify import (
     prove_bundle,
     remembering,
 )
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.played import ProvingQuestions, Questions, TrainingQuestions
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.prove import LaidOut, counted
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import about_sets
 from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import other_models, other_system

@@ -25,6 +25,7 @@ from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.certify import Proved, prove_cheapest
 from farthing.recommendation.cross_fit import beside
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate_in_memory
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.plan import (
     Plan,
     default,
@@ -36,7 +37,6 @@ from farthing.recommendation.plan import (
 from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.prove import counted
 from farthing.recommendation.record import Recommendation
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.savings import (
     SingleModels,
     guessed,

@@ -31,7 +31,8 @@ from farthing.recommendation.candidates import (
     with_reference_model,
 )
 from farthing.recommendation.cross_fit import beside, rehearsed, thresholds_of
-from farthing.recommendation.parallel import fit
+from farthing.recommendation.fitting import fit
+from farthing.recommendation.metrics import stream
 from farthing.recommendation.plan import Plan
 from farthing.recommendation.played import (
     ChoosingQuestions,
@@ -40,7 +41,6 @@ from farthing.recommendation.played import (
     TrainingQuestions,
 )
 from farthing.recommendation.prove import prove
-from farthing.recommendation.replayed_candidate import stream
 from farthing.recommendation.selection import Selection, Trial
 from farthing.traces.arrays import IntArray, TraceArrays
 

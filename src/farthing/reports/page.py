@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,28 @@ from markupsafe import Markup
 
 from farthing.comparison.results import results_json
 from farthing.errors import MissingExtraError
-from farthing.promises.texts import decimal
-from farthing.recommendation.base import Comparison
-from farthing.reports import payer, promises, saved, summary, tables
-from farthing.reports.base import Grid, alphas, cheapest_promised, promised, rows_at, write_all
+from farthing.process.value import Interval
+from farthing.promises.base import Promise
+from farthing.promises.texts import REALISED, decimal
+from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
+from farthing.reports import promises, summary, tables
+from farthing.reports.base import (
+    Grid,
+    alphas,
+    best,
+    cheapest_promised,
+    mean_of,
+    promised,
+    ran,
+    rows_at,
+    write_all,
+)
 from farthing.reports.glossary import columns, explained
+from farthing.reports.offer import offer
+from farthing.reports.payer import Offer
 from farthing.reports.promises import goal_of
 from farthing.reports.rendering import render
+from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
 from farthing.reports.style import looks
 
 if TYPE_CHECKING:
@@ -40,7 +56,7 @@ class AlphaSection:
     """What the page says about one alpha."""
 
     anchor: str
-    offer: payer.Offer
+    offer: Offer
     """What the first screen says."""
     reading: str
     """How to read its figure."""
@@ -91,10 +107,10 @@ def html(comparison: Comparison) -> str:
 def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
     shown = decimal(alpha)
     goal = goal_of(comparison, alpha)
-    beside = saved.of_comparison(comparison, alpha)
+    beside = of_comparison(comparison, alpha)
     return AlphaSection(
         anchor=f"alpha-{shown}",
-        offer=payer.offer(comparison, alpha),
+        offer=offer(comparison, alpha),
         reading=beside.sentence() if beside else "",
         sets=comparison.promise is None,
         what=goal.name,
@@ -109,9 +125,7 @@ def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
     )
 
 
-def _drawings(
-    comparison: Comparison, alpha: Fraction, beside: saved.SavedAgainstLost | None
-) -> Drawings:
+def _drawings(comparison: Comparison, alpha: Fraction, beside: SavedAgainstLost | None) -> Drawings:
     try:
         from farthing.reports import plots, saved_figure  # noqa: PLC0415 - an extra, as is the next
         from farthing.reports.training import TrainingCurves, training  # noqa: PLC0415
@@ -136,3 +150,49 @@ def _drawings(
         boxes=inline(plots.boxes(comparison, alpha), "Spread over splits"),
         training=inline(trained, "Training curves") if trained else "",
     )
+
+
+def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost | None:
+    """Return what was compared at one alpha; None where the reference was not recorded alone."""
+    today, promise = comparison.today, comparison.promise
+    if today is None or not today.cost_usd:
+        return None
+    held = promise if promise is not None and promise.held_to_reference else None
+    winner = best(comparison, alpha)
+    marks, sweeps = [], []
+    for row in rows_at(comparison, alpha):
+        lost = _lost(row, held)
+        if not ran(row) or SAVED not in row.per_split or isnan(lost):
+            continue
+        saved, chosen = mean_of(row, SAVED), row is winner
+        if not saved and not lost and not chosen:  # the reference, or what proved nothing
+            continue
+        within = None
+        if row is winner and GAINED in row.intervals and (held is None or held.needs_gold):
+            within = _turned(row.intervals[GAINED])
+        single = row.policy.startswith("always-") and not chosen
+        marks.append(Mark(row.policy, row.label, saved, lost, within, single, chosen))
+        reached = today.accuracy if held is None else _top(held)
+        swept = sorted(row.curve if held is None else row.frontier)
+        if len(swept) > 1:
+            points = tuple((reached - right, 1 - cost / today.cost_usd) for cost, right in swept)
+            sweeps.append(Sweep(row.policy, row.label, points))
+    measure = "accuracy" if held is None or held.needs_gold else "agreement"
+    allowed = None if held is None else float(held.margin)
+    return SavedAgainstLost(today.role, measure, allowed, tuple(marks), tuple(sweeps))
+
+
+def _turned(gained: Interval) -> Interval | None:
+    """Return the interval of a loss from that of a gain; None of a single split."""
+    low, high = gained
+    return None if isnan(low) else (-high, -low)
+
+
+def _lost(row: Row, held: Promise | None) -> float:
+    """Return what a row loses of the figure that its promise is about, else of accuracy."""
+    return -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
+
+
+def _top(held: Promise) -> float:
+    """Return the figure of the reference itself: no difference, or all answers its own."""
+    return (held.line or 0.0) + float(held.margin)

@@ -11,6 +11,7 @@ from farthing.promises.texts import Goal, hundredths
 from farthing.recommendation.base import FELL_BACK, KEPT, SAVED, SOLVABLE_ONLY, Comparison, Row
 from farthing.recommendation.ranking import means_of
 from farthing.reports.base import best, mean_of, promised, thousand
+from farthing.reports.payer import in_percent
 
 NO_CERTIFICATE = (
     "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."
@@ -104,16 +105,6 @@ def saving(row: Row, reference: str) -> str:
         saved, low, high = -saved, -high, -low
     within = "" if isnan(low) else f" (95 % interval {in_percent(low)} to {in_percent(high)})"
     return f"{what} always {reference}: {in_percent(saved)}{within}"
-
-
-def in_percent(share: float) -> str:
-    """Write a share in percent with one decimal.
-
-    >>> in_percent(0.9012), in_percent(-0.2)
-    ('90.1 %', '−20.0 %')
-    """
-    written = f"{abs(100 * share):.1f}"
-    return f"{'−' if share < 0 and float(written) else ''}{written} %"
 
 
 def _nobody(comparison: Comparison, alpha: Fraction, promise: Promise) -> str:

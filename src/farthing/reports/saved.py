@@ -1,16 +1,10 @@
 """Saved against lost: what a first screen draws, with the reference at the origin."""
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import isnan
 
 from farthing.process.value import AnswerFigures, Interval
-from farthing.promises.base import Promise
-from farthing.promises.texts import REALISED
-from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
 from farthing.recommendation.losses import LossTable
 from farthing.recommendation.record import Recommendation
-from farthing.reports.base import best, mean_of, ran, rows_at
 
 
 @dataclass(frozen=True)
@@ -120,36 +114,6 @@ def of_recommendation(
     )
 
 
-def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost | None:
-    """Return what was compared at one alpha; None where the reference was not recorded alone."""
-    today, promise = comparison.today, comparison.promise
-    if today is None or not today.cost_usd:
-        return None
-    held = promise if promise is not None and promise.held_to_reference else None
-    winner = best(comparison, alpha)
-    marks, sweeps = [], []
-    for row in rows_at(comparison, alpha):
-        lost = _lost(row, held)
-        if not ran(row) or SAVED not in row.per_split or isnan(lost):
-            continue
-        saved, chosen = mean_of(row, SAVED), row is winner
-        if not saved and not lost and not chosen:  # the reference, or what proved nothing
-            continue
-        within = None
-        if row is winner and GAINED in row.intervals and (held is None or held.needs_gold):
-            within = _turned(row.intervals[GAINED])
-        single = row.policy.startswith("always-") and not chosen
-        marks.append(Mark(row.policy, row.label, saved, lost, within, single, chosen))
-        reached = today.accuracy if held is None else _top(held)
-        swept = sorted(row.curve if held is None else row.frontier)
-        if len(swept) > 1:
-            points = tuple((reached - right, 1 - cost / today.cost_usd) for cost, right in swept)
-            sweeps.append(Sweep(row.policy, row.label, points))
-    measure = "accuracy" if held is None or held.needs_gold else "agreement"
-    allowed = None if held is None else float(held.margin)
-    return SavedAgainstLost(today.role, measure, allowed, tuple(marks), tuple(sweeps))
-
-
 def _beside(each: AnswerFigures, theirs: AnswerFigures) -> tuple[float, float]:
     """Return what a model alone saves and loses."""
     return 1 - each.cost_usd / theirs.cost_usd, theirs.accuracy - each.accuracy
@@ -168,19 +132,3 @@ def _sweep(found: Recommendation, method: str) -> Sweep:
         tuple((point.lost, point.saved) for point in points),
         tuple(point.proved for point in points),
     )
-
-
-def _turned(gained: Interval) -> Interval | None:
-    """Return the interval of a loss from that of a gain; None of a single split."""
-    low, high = gained
-    return None if isnan(low) else (-high, -low)
-
-
-def _lost(row: Row, held: Promise | None) -> float:
-    """Return what a row loses of the figure that its promise is about, else of accuracy."""
-    return -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
-
-
-def _top(held: Promise) -> float:
-    """Return the figure of the reference itself: no difference, or all answers its own."""
-    return (held.line or 0.0) + float(held.margin)

@@ -25,8 +25,8 @@ from farthing.promises.certificate import Population
 from farthing.promises.kinds.split import split_rank, split_threshold
 from farthing.recommendation.base import Candidate, Comparison, Event, Watch, ignore
 from farthing.recommendation.candidates import single_candidate
-from farthing.recommendation.parallel import fit
-from farthing.recommendation.replayed_candidate import metrics
+from farthing.recommendation.fitting import fit
+from farthing.recommendation.metrics import metrics
 from farthing.studies.settings import (
     Settings,
     read_choice,

@@ -28,13 +28,12 @@ from farthing.methods.pool import (
     SETTINGS,
     PoolLearner,
     PoolPolicy,
-    TwoModelPolicy,
     frontier,
     pool_method,
     strongest,
     tables,
-    weak_beside,
 )
+from farthing.methods.routers.two_models import TwoModelPolicy, weak_beside
 from farthing.methods.scorer import logistic
 from farthing.promises.statistics.binomial import binomial_upper
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays

@@ -14,16 +14,8 @@ from typing import Literal
 import numpy as np
 
 from farthing.features.question import HASHED_WORDS, embedded
-from farthing.methods.pool import (
-    PoolLearner,
-    PoolPolicy,
-    TwoModelPolicy,
-    pool_method,
-    quantiles,
-    strongest,
-    tables,
-    weak_beside,
-)
+from farthing.methods.pool import PoolLearner, PoolPolicy, pool_method, quantiles, strongest, tables
+from farthing.methods.routers.two_models import TwoModelPolicy, weak_beside
 from farthing.traces.arrays import FloatArray, TraceArrays
 
 Kind = Literal["similarity", "factorisation"]

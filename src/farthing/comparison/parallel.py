@@ -22,19 +22,19 @@ from multiprocessing.synchronize import Event as Flag
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from farthing.errors import InputError
 from farthing.methods.base import Fitted, Learner, Progress
 from farthing.recommendation.base import Event, Watch
+from farthing.recommendation.fitting import fit
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.grades.overlay import check_graded
 
 BETWEEN_REPORTS_S = 0.2
 """A worker reports at most this often."""
 
+
 START = "forkserver" if sys.platform == "linux" else "spawn"
 """How processes start: on Linux as copies of one that has loaded everything and done nothing."""
+
 
 UNGUARDED = (
     "a training process ended before its time: a script that trains must do so under "
@@ -43,7 +43,11 @@ UNGUARDED = (
 
 
 Result = TypeVar("Result")
+
+
 Result_co = TypeVar("Result_co", covariant=True)
+
+
 OnResult = Callable[[int, Result], None]
 """Is handed each result as soon as it is there, with the place of its job."""
 
@@ -86,19 +90,6 @@ class Job:
         """Train on all questions."""
         fitted = fit(self.learner, train, self.alpha, self.seed, progress)
         return None if fitted.stopped_early else fitted
-
-
-def fit(
-    learner: Learner, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress
-) -> Fitted:
-    """Train on one core, whatever the machine has.
-
-    Matrices here are small: more threads only wait for one another, and how sums are shared out
-    among them would show in the last bits of a result.
-    """
-    check_graded(train)
-    with threadpool_limits(limits=1):
-        return learner.fit(train, alpha, seed, progress)
 
 
 def preload(modules: Sequence[str], workers: int) -> None:  # noqa: ARG001 - one serves all
@@ -236,7 +227,11 @@ def _as_they_come(
 
 
 _train: TraceArrays
+
+
 _events: "SimpleQueue[Event]"
+
+
 _stop: Flag
 
 

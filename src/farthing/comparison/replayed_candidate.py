@@ -1,6 +1,5 @@
-"""How a trained policy does: replayed once, then thresholded on as many splits as asked for."""
+"""A candidate, as it is replayed on questions: what it reaches at what cost."""
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,11 +15,10 @@ from farthing.promises.certificate import Population
 from farthing.promises.kinds.split import split_threshold
 from farthing.promises.levels import Level
 from farthing.recommendation.base import Candidate
+from farthing.recommendation.metrics import NO_THRESHOLD, metrics, stream
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 
 FRONTIER_POINTS = 200
-NO_THRESHOLD = 1.0
-"""The threshold of a policy that is neither sampled nor calibrated: what it scores 1 is done."""
 
 
 @dataclass(frozen=True)
@@ -48,25 +46,6 @@ class ReplayedCandidate:
         return NO_THRESHOLD
 
 
-def metrics(found: ReplayOutcome) -> dict[str, float]:
-    """Return every metric of `METRICS` of one test part; NaN where it does not exist."""
-    n, solvable = len(found.cost_nano), int(found.solvable.sum())
-    cost = usd_from_nano(int(found.cost_nano.sum()))
-    return {
-        "cost_usd": cost / n,
-        "total_cost_usd": cost,
-        "coverage": int(found.covered.sum()) / n,
-        "coverage_solvable": int(found.in_set.sum()) / solvable if solvable else np.nan,
-        "in_set": int(found.in_set.sum()) / n,
-        "solvable": solvable / n,
-        "accuracy": int(found.best_correct.sum()) / n,
-        "avg_len": int(found.length.sum()) / n,
-        "set_size": int(found.set_size.sum()) / n,
-        "set_size_leaves": int(found.set_size_leaves.sum()) / n,
-        "empty": np.count_nonzero(found.set_size == 0) / n,
-    }
-
-
 def play(
     entrant: ReplayedCandidate, kappa: float, test: IntArray, rng: np.random.Generator
 ) -> ReplayOutcome:
@@ -75,11 +54,6 @@ def play(
     if entrant.sampled and isinstance(chosen, NestedReplay):
         return chosen.draw(rng)
     return chosen.act(kappa)
-
-
-def stream(name: str, *key: int) -> np.random.Generator:
-    """Return a candidate's own generator: its draws do not depend on who else takes part."""
-    return np.random.default_rng([zlib.crc32(name.encode()), *key])
 
 
 def frontier(entrant: ReplayedCandidate) -> list[tuple[float, float]]:
