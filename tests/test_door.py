@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import farthing as ft
+from farthing.api.generation import generate
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError
 from farthing.models.scripted import ScriptedModel
@@ -30,7 +31,7 @@ SYSTEM = {
 
 @pytest.fixture(scope="module")
 def parts() -> list[ft.Traces]:
-    return ft.generate("hotpotqa-llama2-7b", 900).split(0.3, 0.3, 0.4, seed=3)
+    return generate("hotpotqa-llama2-7b", 900).split(0.3, 0.3, 0.4, seed=3)
 
 
 def test_parts_have_no_question_in_common_and_leave_none_out() -> None:

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from farthing.errors import CalibrationError
-from farthing.promises import wording
+from farthing.errors import CalibrationError, MissingPackageError
+from farthing.promises import certificate, wording
 from farthing.promises.answers import Answers, answers_above
 from farthing.promises.certificate import AskedOf, Certificate
 from farthing.promises.kinds import (
@@ -25,12 +26,14 @@ from farthing.promises.kinds import (
     weighted,
 )
 from farthing.promises.kinds.budget import Spending
+from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.kinds.groups import Grouped
 from farthing.promises.kinds.online import OnlineThreshold
 from farthing.promises.kinds.selective import SelectivePromise
 from farthing.promises.kinds.split import SplitPromise
 from farthing.promises.kinds.weighted import Weighted
 from farthing.promises.levels import exact_level, exact_text
+from farthing.promises.observed import Facts
 from farthing.promises.paired import Paired
 
 RNG = np.random.default_rng(0)
@@ -430,3 +433,18 @@ def test_an_older_certificate_is_checked_by_its_own_rule() -> None:
 def test_a_rule_that_this_version_does_not_know_is_named() -> None:
     newer = with_rule(PARITY, 3)
     assert newer.verify(PAIRED) == ["rule is 3 in the certificate but 2 by this evidence"]
+
+
+@pytest.mark.parametrize("made", [ONLINE, WEIGHTED])
+def test_a_kind_of_the_laboratory_says_which_package_reads_it(
+    made: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = made.to_json()
+    assert Certificate.from_json(body) == made
+    core = (one for one in entry_points(group=certificate.GROUP) if ".kinds.split" in one.value)
+    found = EntryPoints(core)
+    monkeypatch.setattr(certificate, "entry_points", lambda **_: found)
+    with pytest.raises(MissingPackageError, match=r"'(online|weighted)' .* farthing-lab: pip"):
+        Certificate.from_json(body)
+    with pytest.raises(MissingPackageError, match="farthing-lab"):
+        Coverage("0.9", online=True).evidence(SCORES, Facts())

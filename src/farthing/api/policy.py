@@ -178,10 +178,15 @@ class Policy:
             InputError: the questions have other roles or rounds than the policy's.
 
         >>> import farthing as ft
-        >>> train, others = ft.generate("mmlu-llama2-7b", 300).split(0.5, 0.5)
-        >>> found = ft.fit("fixed-1", train).predict(others)
+        >>> calls = [("small", "4", 1e-5), ("large", "5", 1e-3)]
+        >>> traces = ft.from_records([
+        ...     {"prompt": f"{n}?", "llm": llm, "response": said, "passed": said == "5", "usd": usd}
+        ...     for n in range(20) for llm, said, usd in calls
+        ... ])
+        >>> train, others = traces.split(0.5, 0.5)
+        >>> found = ft.fit("always-large", train).predict(others)
         >>> len(found), found[0].id == others[0].id
-        (150, True)
+        (10, True)
         """
         known = traces_of(questions, "the questions")
         return predictions(self.bundle, known, whole_of(seed, "seed", 0))

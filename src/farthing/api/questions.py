@@ -76,9 +76,13 @@ class Traces:
         """Return one question, or several of them.
 
         >>> import farthing as ft
-        >>> traces = ft.generate("mmlu-llama2-7b", 10)
-        >>> traces[-1].id == traces[9].id, len(traces[:3]), len(traces[[1, 5]])
-        (True, 3, 2)
+        >>> records = [
+        ...     {"prompt": f"{n} + 1?", "llm": llm, "response": "1", "passed": n == 0, "usd": usd}
+        ...     for n in range(10) for llm, usd in (("small", 1e-5), ("large", 1e-3))
+        ... ]
+        >>> traces = ft.from_records(records)
+        >>> traces[-1].question, len(traces[:3]), len(traces[[1, 5]])
+        ('9 + 1?', 3, 2)
         """
         if isinstance(rows, int | np.integer):
             place = range(len(self))[rows]  # an IndexError ends iteration, as of a list
@@ -124,7 +128,11 @@ class Traces:
             InputError: a share is not above 0, they exceed 1, or a part would be empty.
 
         >>> import farthing as ft
-        >>> [len(part) for part in ft.generate("mmlu-llama2-7b", 10).split(0.3, 0.5, 0.2)]
+        >>> records = [
+        ...     {"prompt": f"{n} + 1?", "llm": llm, "response": "1", "passed": n == 0, "usd": usd}
+        ...     for n in range(10) for llm, usd in (("small", 1e-5), ("large", 1e-3))
+        ... ]
+        >>> [len(part) for part in ft.from_records(records).split(0.3, 0.5, 0.2)]
         [3, 5, 2]
         """
         known = shares and all(map(_is_share, shares))

@@ -85,10 +85,10 @@ def doubt(traces: TraceArrays) -> str | None:
     """Say whose calls were recorded without a cost, and what they count as; None: nobody's.
 
     >>> from dataclasses import replace
-    >>> import numpy as np
-    >>> from farthing.process.generator.generate import generate
-    >>> from farthing.process.generator.presets import preset
-    >>> traces = generate(preset("mmlu-llama2-7b").config, 3, np.random.default_rng(0))
+    >>> from farthing.traces.assemble import assemble
+    >>> from farthing.traces.base import Call, Trace
+    >>> calls = [Call(round=1, role=role, answer="4", cost_usd=1) for role in ("base", "guide")]
+    >>> traces = assemble([Trace(id="q", calls=calls)])
     >>> doubt(traces)
     >>> free = replace(traces, cost_nano=traces.cost_nano * [1, 0])
     >>> print(doubt(free))
