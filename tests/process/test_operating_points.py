@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.process.operating_points import of_calls, sweep
+from farthing.methods.bayesian_judges import sweep
+from farthing.process.operating_points import of_calls
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 
 

@@ -250,22 +250,6 @@ def quantiles(score: FloatArray, most: int = SETTINGS) -> FloatArray:
     return np.append(inner, np.inf)
 
 
-def descending_levels(most: Fraction, number: int = SETTINGS) -> list[Fraction]:
-    """Return levels evenly apart, from `most` down to 0, exactly.
-
-    >>> descending_levels(Fraction(1, 2), 3)
-    [Fraction(1, 2), Fraction(1, 4), Fraction(0, 1)]
-    """
-    return [most * left / (number - 1) for left in range(number - 1, -1, -1)]
-
-
-def ladder(pool: PoolTables, top: int) -> IntArray:
-    """Return the models up to `top`, cheapest first, without any that a cheaper one matches."""
-    cost = pool.cost.mean(axis=0)
-    steps = frontier(cost, pool.right.mean(axis=0))
-    return np.append(steps[(cost[steps] < cost[top]) & (steps != top)], top)
-
-
 def cheapest_first(pool: PoolTables, score: FloatArray, second: int) -> int:
     """Choose the model to ask before `second`: the one that spends least near its accuracy.
 

@@ -125,33 +125,3 @@ def distinct(heard: BoolArray, answer: NDArray[np.int16]) -> Counts:
         first[:, :, later] = ~(heard[:, :, :later] & same[:, None]).any(axis=2)
     count: Counts = (heard & first).sum(axis=2, dtype=np.int16)
     return count
-
-
-def sweep(
-    traces: TraceArrays,
-    order: IntArray,
-    score: FloatArray,
-    chosen: IntArray,
-    values: FloatArray,
-) -> OperatingPoints:
-    """Ask models in an order until a score reaches a value; the last one asked ends it anyway.
-
-    Args:
-        traces: a pool, [n, 1, L].
-        order: [K] or [n, K] the models to ask, without repetition.
-        score: [n, K] score after each call, from what was known after it.
-        chosen: [n, K] whose answer to give when stopping there; -1 to give none.
-        values: [G] thresholds, ascending, so that later points cost more on every question.
-
-    Returns:
-        One point a threshold.
-    """
-    n = len(traces)
-    order = np.broadcast_to(order, score.shape)
-    reached = np.maximum.accumulate(score, axis=1)[:, None, :-1] >= values[:, None]
-    stop = (~reached).sum(axis=2)
-    rows = np.arange(n)[:, None]
-    place = np.full((n, traces.n_roles), traces.n_roles)  # a model that is not in the order: never
-    place[rows, order] = np.arange(order.shape[1])
-    made = place[:, None, :] <= stop[:, :, None]
-    return of_calls(traces, values, made, chosen[rows, stop])

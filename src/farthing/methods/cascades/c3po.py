@@ -28,6 +28,7 @@ from math import ceil
 
 import numpy as np
 
+from farthing.methods.cascades.model_thresholds import ladder
 from farthing.methods.pool import (
     SETTINGS,
     PoolLearner,
@@ -37,7 +38,6 @@ from farthing.methods.pool import (
     Stages,
     everyone,
     frontier,
-    ladder,
     list_of,
     pool_method,
     strongest,

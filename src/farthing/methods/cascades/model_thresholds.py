@@ -21,13 +21,14 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.methods.pool import (
+    SETTINGS,
     PoolLearner,
     PoolPolicy,
+    PoolTables,
     RowPolicy,
     Stages,
-    descending_levels,
     everyone,
-    ladder,
+    frontier,
     list_of,
     pool_method,
     strongest,
@@ -115,6 +116,22 @@ def _within_budgets(score: FloatArray, right: BoolArray, budget: Sequence[Fracti
             thresholds[turn] = np.nextafter(wrong[allowed], np.inf)
         left &= score[:, turn] < thresholds[turn]
     return thresholds
+
+
+def descending_levels(most: Fraction, number: int = SETTINGS) -> list[Fraction]:
+    """Return levels evenly apart, from `most` down to 0, exactly.
+
+    >>> descending_levels(Fraction(1, 2), 3)
+    [Fraction(1, 2), Fraction(1, 4), Fraction(0, 1)]
+    """
+    return [most * left / (number - 1) for left in range(number - 1, -1, -1)]
+
+
+def ladder(pool: PoolTables, top: int) -> IntArray:
+    """Return the models up to `top`, cheapest first, without any that a cheaper one matches."""
+    cost = pool.cost.mean(axis=0)
+    steps = frontier(cost, pool.right.mean(axis=0))
+    return np.append(steps[(cost[steps] < cost[top]) & (steps != top)], top)
 
 
 MICP = pool_method(
