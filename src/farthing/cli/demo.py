@@ -15,7 +15,7 @@ def demo(
     ] = Path("demo-out"),
     n: Annotated[
         int,
-        typer.Option(min=90, metavar="N", help="Questions: a third each trains, proves, tests."),
+        typer.Option(min=120, metavar="N", help="Questions: a third each trains, proves, tests."),
     ] = 900,
     gateway: Annotated[
         bool,

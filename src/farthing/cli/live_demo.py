@@ -1,4 +1,4 @@
-"""What `farthing demo` does: collect, fit, calibrate, evaluate, report, answer."""
+"""What `farthing demo` does: collect, recommend, report, answer."""
 
 import asyncio
 import json
@@ -19,8 +19,6 @@ from farthing.money import significant, usd_from_nano
 from farthing.reports.table import Table
 
 if TYPE_CHECKING:
-    from farthing.methods.base import Dataset
-    from farthing.recommendation.base import Comparison
     from farthing.recommendation.evaluate import BundleEvaluation
     from farthing.runtime.answer import Answer
     from farthing.runtime.job import Job
@@ -28,17 +26,15 @@ if TYPE_CHECKING:
     from farthing.tasks.base import Question
     from farthing.traces.base import Call
 
-JOB, STORE, BUNDLE = "job.toml", "traces.db", "bundle"
-NAME = "demo: base is small, guide is large"
+JOB, STORE, BUNDLE, REPORT = "job.toml", "traces.db", "bundle", "report.html"
+NAME = "farthing demo"
 """What the report is about."""
+MODELS = {"base": "small", "guide": "large"}
+"""The models by their roles."""
 HOPS = range(1, 7)
 """Lengths of the questions: small is lost beyond four, and large errs at any."""
 ALPHA, DELTA = Fraction(1, 10), Fraction(1, 10)
 """With confidence 0.9 over calibration questions: a demo draws them once, not on average."""
-SURE = f"{100 * float(1 - DELTA):.0f} %"
-POLICY = "lazy"
-"""Buys single calls, and is trained in seconds."""
-SPLITS = 100
 CAP = Decimal(100)
 """Dollars at the models' prices, some fifty times what is needed: nobody is paid."""
 NEW = 5
@@ -62,14 +58,14 @@ def play(out: Path, n: int) -> None:
     collect.collect(file, out / STORE, CAP)
     job = read_job(file)
     with interruptible(f"what was collected is in {out / STORE}; run it again to go on"):
-        found, comparison = _fitted(job, out)
+        found = _recommended(job, out)
         show(_money(found))
-        for line in (*_promise(found), _of_the_report(comparison, out)):
+        for line in _promise(found):
             show(Text(line))
         _answers(job, out)
     remark(
         f"""
-Look at {out / "report.html"}: what every policy pays for its coverage.
+Look at {out / REPORT}: what is saved, what was tried, and what is promised.
 Ask: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
 Your own models: docs/how-to/asking.md"""
     )
@@ -139,57 +135,29 @@ def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":
     return list(drawn.values())
 
 
-def _fitted(job: "Job", out: Path) -> "tuple[BundleEvaluation, Comparison]":
-    """Train, calibrate and measure the bundle, and write the report of all policies."""
+def _recommended(job: "Job", out: Path) -> "BundleEvaluation":
+    """Choose, prove and measure the bundle, and write the page about it."""
     import numpy as np
 
+    from farthing.bundle import folder as bundles
     from farthing.methods.base import Dataset
     from farthing.promises.kinds.coverage import Coverage
-    from farthing.recommendation import certify, evaluate, pipeline
+    from farthing.recommendation.recommend import recommend
+    from farthing.reports import recommendation_page
     from farthing.traces.files import read_arrays
 
-    traces, system = read_arrays(out / STORE), job.system()
+    traces = read_arrays(out / STORE)
     traces = traces.take(np.argsort(traces.ids))  # the store has them as they were finished
-    dataset, bundle = Dataset(NAME, traces, system=system), out / BUNDLE
+    dataset = Dataset(NAME, traces, system=job.system())
     with trainings() as shown:
-        pipeline.train(dataset, POLICY, ALPHA, bundle, progress=Learning(shown, POLICY))
-    serving = certify.Serving(system=system)
-    pipeline.calibrate(bundle, traces, Coverage(1 - ALPHA, DELTA), serving=serving)
-    found = evaluate.evaluate(bundle, traces)
-    return found, _report(dataset, found, out)
-
-
-def _report(dataset: "Dataset", found: "BundleEvaluation", out: Path) -> "Comparison":
-    """Compare all policies, and say in the report which promise its figures are of."""
-    from farthing.comparison import compare
-    from farthing.comparison.plan import Plan
-    from farthing.reports.page import write_report
-
-    with trainings() as shown:
-        plan = Plan((ALPHA,), splits=SPLITS, workers=1, space="calls")
-        comparison = compare.compare(dataset, plan, shown.watch)
-    lede = (
-        "These figures are of a promise on average over what chance gives one to calibrate on. "
-        f"farthing demo prints those of a stronger one, of which you may be {SURE} sure, and which "
-        f"the bundle in this folder keeps: under it {_saved(found)} is saved on "
-        f"{found.value.yours.questions:,} questions."
-    )
-    comparison = replace(comparison, lede=lede)
-    write_report(comparison, out)
-    return comparison
-
-
-def _of_the_report(comparison: "Comparison", out: Path) -> str:
-    """Say which promise the report's figures are of: on average a weaker one, and cheaper."""
-    from farthing.reports.offer import offer
-
-    first = offer(comparison, ALPHA)
-    who = "nobody wins" if first.tomorrow is None else f"{first.tomorrow.who} saves {first.saved}"
-    return (
-        f"\nThe figures of {out / 'report.html'} are of a weaker promise, on average over what "
-        f"chance gives one to calibrate on: under it {who}, on average over {comparison.splits} "
-        "divisions of the same questions."
-    )
+        learning = Learning(shown, "trying methods")
+        promise = Coverage(1 - ALPHA, DELTA)
+        found = recommend(dataset, promise, reference="guide", progress=learning)
+    bundles.write(out / BUNDLE, found.bundle)
+    models = {MODELS[role]: figures for role, figures in found.models.items()}
+    named = replace(found, models=models, reference=MODELS["guide"])
+    recommendation_page.write(named, NAME, out / REPORT)
+    return found.found
 
 
 def _saved(found: "BundleEvaluation") -> str:
