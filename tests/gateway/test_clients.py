@@ -73,6 +73,7 @@ def promised(asked: str) -> str:
     return "agreement" if asked.startswith("farthing/") else "none"
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize("asked", ASKED)
 def test_openais_own_client_asks(gate: Gate, asked: str) -> None:
@@ -88,6 +89,7 @@ def test_openais_own_client_asks(gate: Gate, asked: str) -> None:
         assert raw.parse().choices[0].message.content == SAID
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize("usage", [False, True])
 @pytest.mark.parametrize("asked", ASKED)
@@ -105,6 +107,7 @@ def test_openais_own_client_streams(gate: Gate, asked: str, *, usage: bool) -> N
         assert chunks[-1].farthing["promise"] == promised(asked)
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize("asked", ASKED)
 def test_openais_asynchronous_client_asks_and_streams(gate: Gate, asked: str) -> None:
@@ -122,6 +125,7 @@ def test_openais_asynchronous_client_asks_and_streams(gate: Gate, asked: str) ->
     assert asyncio.run(both()) == (SAID, SAID)
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 def test_openais_own_client_lists_models(gate: Gate) -> None:
     with gate.openai() as client:
@@ -130,6 +134,7 @@ def test_openais_own_client_lists_models(gate: Gate) -> None:
         assert client.models.retrieve("farthing/letters").farthing["kind"] == "policy"
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize("stream", [False, True])
 def test_openais_own_client_raises_what_it_would_of_openai(gate: Gate, *, stream: bool) -> None:
@@ -164,6 +169,7 @@ def test_openais_own_client_raises_what_it_would_of_openai(gate: Gate, *, stream
     assert 1 <= int(caught.value.response.headers["Retry-After"]) <= 60
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize("asked", ASKED)
 def test_openais_own_client_hears_of_failures_upstream(
@@ -189,6 +195,7 @@ def test_openais_own_client_hears_of_failures_upstream(
         assert caught.value.status_code == 502
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 def test_openais_own_client_hears_of_a_stream_that_breaks(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
@@ -206,6 +213,7 @@ def test_openais_own_client_hears_of_a_stream_that_breaks(
             list(chunks)
 
 
+@pytest.mark.clients
 @pytest.mark.extras("litellm")
 @pytest.mark.parametrize("asked", ASKED)
 def test_litellm_asks_and_streams(gate: Gate, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +234,7 @@ def test_litellm_asks_and_streams(gate: Gate, asked: str, monkeypatch: pytest.Mo
         litellm.completion(**wanted | {"api_key": "fk-00000000-wrong"})
 
 
+@pytest.mark.clients
 @pytest.mark.extras("langchain_openai")
 @pytest.mark.parametrize("asked", ASKED)
 def test_langchain_asks_and_streams(gate: Gate, asked: str) -> None:
@@ -239,6 +248,7 @@ def test_langchain_asks_and_streams(gate: Gate, asked: str) -> None:
     assert "".join(piece.content for piece in chat.stream(messages)) == SAID
 
 
+@pytest.mark.clients
 @pytest.mark.extras("llm")
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("stream", [False, True])

@@ -6,7 +6,7 @@ import pytest
 from crashing import FITS, Killed, against_a_cap, starts, under_kills
 from soaking import TIMES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def test_a_crowd_never_exceeds_a_cap_and_all_that_fits_is_answered(

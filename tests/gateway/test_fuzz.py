@@ -21,6 +21,7 @@ async def made_key(folder: Path) -> str:
         await keys.aclose()
 
 
+@pytest.mark.clients
 @pytest.mark.extras("schemathesis")
 @pytest.mark.filterwarnings("ignore")
 def test_no_made_up_request_fails_the_gateway(tmp_path: Path) -> None:

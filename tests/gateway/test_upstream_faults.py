@@ -157,7 +157,7 @@ def config(
     return text + alone.replace('"bundle"', json.dumps(str(bundle)))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("fallbacks", [False, True])
 def test_every_client_hears_what_is_right_and_the_ledger_adds_up(
     tmp_path: Path, bundle: Path, *, fallbacks: bool
@@ -165,7 +165,7 @@ def test_every_client_hears_what_is_right_and_the_ledger_adds_up(
     adds_up(tmp_path, bundle, str(tmp_path / "gateway.db"), fallbacks=fallbacks, tries=1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_so_it_does_after_several_tries(tmp_path: Path, bundle: Path, where: str) -> None:
     adds_up(tmp_path, bundle, where, fallbacks=True, tries=3)
 

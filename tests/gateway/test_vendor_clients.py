@@ -49,6 +49,7 @@ def anthropic(url: str) -> Any:
     return import_module("anthropic").Anthropic(base_url=url, api_key="any", max_retries=0)
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 def test_openai_embeds(url: str) -> None:
     with openai(url) as client:
@@ -57,6 +58,7 @@ def test_openai_embeds(url: str) -> None:
         assert found.farthing["cost_nano"] == 5_000
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize(("model", "said"), ASKED[:2])
 def test_openai_completes(url: str, model: str, said: str) -> None:
@@ -67,6 +69,7 @@ def test_openai_completes(url: str, model: str, said: str) -> None:
         assert "".join(p.choices[0].text for p in pieces if p.choices) == said
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 @pytest.mark.parametrize(("model", "said"), ASKED)
 def test_openai_asks_for_responses(url: str, model: str, said: str) -> None:
@@ -81,6 +84,7 @@ def test_openai_asks_for_responses(url: str, model: str, said: str) -> None:
             assert stream.get_final_response().output_text == said
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 def test_tools_and_formats_of_responses_pass(url: str) -> None:
     tools = [{"type": "function", **TOOL, "strict": False}]
@@ -93,6 +97,7 @@ def test_tools_and_formats_of_responses_pass(url: str) -> None:
             client.responses.create(model="native", input="x", previous_response_id="resp_1")
 
 
+@pytest.mark.clients
 @pytest.mark.extras("anthropic")
 @pytest.mark.parametrize(("model", "said"), ASKED)
 def test_anthropic_asks_for_messages(url: str, model: str, said: str) -> None:
@@ -111,6 +116,7 @@ def test_anthropic_asks_for_messages(url: str, model: str, said: str) -> None:
             assert stream.get_final_message().usage.output_tokens > 0
 
 
+@pytest.mark.clients
 @pytest.mark.extras("anthropic")
 def test_tools_of_messages_pass_and_errors_are_anthropics(url: str) -> None:
     tool = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}

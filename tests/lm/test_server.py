@@ -209,6 +209,7 @@ def test_a_client_that_goes_away_harms_nobody(url: str) -> None:
     assert one == other != ""
 
 
+@pytest.mark.clients
 @pytest.mark.extras("openai")
 def test_openais_own_client_is_content(url: str, local: LocalModel) -> None:
     client: Any = import_module("openai").OpenAI(base_url=url, api_key="none", max_retries=0)

@@ -1,6 +1,6 @@
 """Fifty `kill -9`s at random moments of a collection, over a socket.
 
-`pytest -m slow -rP tests/runtime/test_collect_kills.py` prints the figures.
+`pytest -m soak -rP tests/runtime/test_collect_kills.py` prints the figures.
 """
 
 import json
@@ -145,7 +145,7 @@ def essence(trace: Trace) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_fifty_kills_repeat_no_completed_call(
     endpoint: Endpoint, collections: Collections, tmp_path: Path
 ) -> None:

@@ -197,7 +197,8 @@ def test_what_is_too_old_is_deleted_from_one_table_at_a_time(schema: str) -> Non
     asyncio.run(run())
 
 
-def test_workers_that_start_at_once_clean_and_wait_for_nobody(schema: str) -> None:
+@pytest.mark.parametrize("times", [3, pytest.param(3 * TIMES, marks=pytest.mark.soak)])
+def test_workers_that_start_at_once_clean_and_wait_for_nobody(schema: str, times: int) -> None:
     async def worker() -> None:
         watch = await open_watch(schema)
         forgetting = asyncio.ensure_future(watch.forget_before(datetime.now(UTC)))
@@ -208,7 +209,7 @@ def test_workers_that_start_at_once_clean_and_wait_for_nobody(schema: str) -> No
 
     async def run() -> None:
         await migrate(schema)
-        for _ in range(3 * TIMES):
+        for _ in range(times):
             await asyncio.gather(*(worker() for _ in range(8)))
 
     asyncio.run(run())

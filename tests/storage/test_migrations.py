@@ -34,6 +34,11 @@ NEW = {"farthing_version", "traffic_hours_failures"}
 """Tables that no gateway from before migrations had."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def ready_tables() -> None:
+    """Each database of these tests is really migrated."""
+
+
 @pytest.fixture(params=[UNVERSIONED, "0001", "0002"])
 def version(request: pytest.FixtureRequest) -> str:
     """Return the version of a database that an older gateway wrote."""
