@@ -1,5 +1,10 @@
-"""Runs the Python blocks of the README and of docs/ as tests."""
+"""Runs the Python blocks of README and docs as tests, and holds what tests of each package use."""
 
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+from chat_server import Endpoint
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
@@ -8,5 +13,23 @@ pytest_collect_file = Sybil(
     patterns=["README.md", "docs/*.md", "docs/*/*.md"],
 ).pytest()
 
-collect_ignore = ["src/farthing/storage/migrations/env.py"]
+collect_ignore = ["packages/farthing-gateway/src/farthing_gateway/storage/migrations/env.py"]
 """Alembic alone runs it."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """Serve chat completions on a local socket; see `packages/farthing/tests/models/chat_server.py`."""
+    with Endpoint() as server:
+        yield server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked `extras` where a package is missing; fail it where it was asked for."""
+    wanted = [package for mark in item.iter_markers("extras") for package in mark.args]
+    missing = [package for package in wanted if find_spec(package) is None]
+    if missing and item.config.getoption("markexpr").startswith(("extras", "clients")):
+        pytest.fail(f"not installed: {', '.join(missing)}", pytrace=False)
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}: make check-extras")

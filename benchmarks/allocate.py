@@ -25,17 +25,17 @@ from recordings import FOLDER, needed
 from scipy import sparse
 from scipy.optimize import linprog
 
-from farthing.features.question import QuestionFeatures
-from farthing.methods.allocators.base import ItemBatch, fit_estimates
-from farthing.methods.allocators.lagrangian import LAGRANGIAN, pack
-from farthing.methods.allocators.rco import RCO
 from farthing.methods.base import Silent, load
 from farthing.methods.cards import card
 from farthing.reports.style import STYLE
-from farthing.studies.batch_allocation import BatchBudget, allocate
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.pool import cheapest_first, in_order
+from farthing_lab.features.question import QuestionFeatures
+from farthing_lab.methods.allocators.base import ItemBatch, fit_estimates
+from farthing_lab.methods.allocators.lagrangian import LAGRANGIAN, pack
+from farthing_lab.methods.allocators.rco import RCO
+from farthing_lab.studies.batch_allocation import BatchBudget, allocate
 
 MODELS = 9
 POOLS = {

@@ -23,8 +23,13 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from planners import BUDGETS, SOLUTION, TEMPERATURE, cell, questions, samples
 
-from farthing.methods.simulators.reasoning import BatchedWriter, DraftText, Reasoning, network_of
 from farthing.reports.style import STYLE
+from farthing_lab.methods.simulators.reasoning import (
+    BatchedWriter,
+    DraftText,
+    Reasoning,
+    network_of,
+)
 
 IMAGE = Path(__file__).parents[1] / "docs/images/backtrack.svg"
 LOOKS = {

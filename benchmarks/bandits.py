@@ -29,8 +29,13 @@ from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
 from farthing import plugins
-from farthing.budgets.pacing.hindsight import optimum
-from farthing.methods.bandits.base import (
+from farthing.methods.base import Silent, load
+from farthing.methods.cards import card, system
+from farthing.reports.style import STYLE
+from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing.traces.assemble import load as read
+from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.bandits.base import (
     DIMENSIONS,
     Arm,
     BanditContext,
@@ -39,12 +44,7 @@ from farthing.methods.bandits.base import (
     choose,
     settle,
 )
-from farthing.methods.base import Silent, load
-from farthing.methods.cards import card, system
-from farthing.reports.style import STYLE
-from farthing.studies.online_learning import Stream, stream_of
-from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.assemble import load as read
+from farthing_lab.studies.online_learning import Stream, stream_of
 
 POOLS = {
     "MMLU": "mmlu-nine-models.jsonl.gz",

@@ -18,7 +18,10 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.methods.routers.bopo.episodes import (
+from farthing.models.prices import PriceTable
+from farthing.reports.style import STYLE
+from farthing_lab.generator.steps import Reward, evaluate, optimum, two_models
+from farthing_lab.methods.routers.bopo.episodes import (
     UNLIMITED,
     Chances,
     GeneratedTasks,
@@ -27,14 +30,11 @@ from farthing.methods.routers.bopo.episodes import (
     spare,
     table,
 )
-from farthing.methods.routers.bopo.learner import SHORT, BopoConfig, learn
-from farthing.methods.routers.bopo.policy import StepPolicy, affordable
-from farthing.models.embedded import EmbeddedSettings
-from farthing.models.prices import PriceTable
-from farthing.process.generator.steps import Reward, evaluate, optimum, two_models
-from farthing.reports.style import STYLE
-from farthing.studies.step_arithmetic import Arithmetic, draw
-from farthing.studies.step_routing import classes, configs, played
+from farthing_lab.methods.routers.bopo.learner import SHORT, BopoConfig, learn
+from farthing_lab.methods.routers.bopo.policy import StepPolicy, affordable
+from farthing_lab.models.embedded import EmbeddedSettings
+from farthing_lab.studies.step_arithmetic import Arithmetic, draw
+from farthing_lab.studies.step_routing import classes, configs, played
 
 RESULTS = Path(__file__).parent / "results"
 IMAGE = Path(__file__).parents[1] / "docs/images/steps.svg"

@@ -20,26 +20,26 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.methods.agents.base import AgentStep, Allowance
-from farthing.methods.agents.budget_mem.learner import RouterLearner, fit_family
-from farthing.methods.agents.budget_mem.modules import Memory, line_of, run
-from farthing.methods.agents.budget_mem.policy import FEATURES, Router, features
-from farthing.methods.agents.budget_mem.table import TierTable, best_fixed, tabulate
-from farthing.methods.agents.budget_tracker import BUDGET_TRACKER
 from farthing.methods.base import Silent
 from farthing.models.base import Completion, Message, Model, Prompt
-from farthing.models.local import LocalSettings
 from farthing.models.prices import PriceTable
 from farthing.reports.style import STYLE
-from farthing.runtime.agents.react import ReactAgent
 from farthing.runtime.base import DirectClient, Turn
-from farthing.studies.memory import follows
-from farthing.tasks.linked_facts import linked_facts
-from farthing.tasks.local_search import LocalSearch
 from farthing.tasks.templates import PromptTemplates
 from farthing.tasks.text import TEXT
 from farthing.tasks.tools import always
 from farthing.traces.base import Call
+from farthing_lab.agents.react import ReactAgent
+from farthing_lab.methods.agents.base import AgentStep, Allowance
+from farthing_lab.methods.agents.budget_mem.learner import RouterLearner, fit_family
+from farthing_lab.methods.agents.budget_mem.modules import Memory, line_of, run
+from farthing_lab.methods.agents.budget_mem.policy import FEATURES, Router, features
+from farthing_lab.methods.agents.budget_mem.table import TierTable, best_fixed, tabulate
+from farthing_lab.methods.agents.budget_tracker import BUDGET_TRACKER
+from farthing_lab.models.local import LocalSettings
+from farthing_lab.studies.memory import follows
+from farthing_lab.tasks.linked_facts import linked_facts
+from farthing_lab.tasks.local_search import LocalSearch
 
 IMAGE = Path(__file__).parents[1] / "docs/images/budget-agents.svg"
 DRAWN = Path(tempfile.gettempdir()) / "farthing-budget-agents.json"

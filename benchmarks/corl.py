@@ -25,16 +25,16 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.corl.checkpoint import CARD, pool_of, read_card
-from farthing.corl.evaluation import evaluate, mean
-from farthing.corl.learner import TrainingSchedule
-from farthing.corl.pool import BUILT_IN, built_in
-from farthing.corl.session import PoolSession
-from farthing.corl.training import TrainingPlan, train
 from farthing.money import usd_from_nano
-from farthing.reports.corl import evaluation_record
 from farthing.reports.style import INK, MUTED, STYLE, WIDTH
-from farthing.reports.training import controller_curves
+from farthing_lab.corl.checkpoint import CARD, pool_of, read_card
+from farthing_lab.corl.evaluation import evaluate, mean
+from farthing_lab.corl.learner import TrainingSchedule
+from farthing_lab.corl.pool import BUILT_IN, built_in
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.training import TrainingPlan, train
+from farthing_lab.reports.corl import evaluation_record
+from farthing_lab.reports.training import controller_curves
 
 RESULTS = Path(__file__).parent / "results" / "corl.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl.svg"

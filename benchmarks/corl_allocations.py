@@ -27,21 +27,21 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing import plugins
-from farthing.corl.base import Expert, Mode
-from farthing.corl.episode import Rules
-from farthing.corl.learner import TrainingSchedule, TrainingTask, Update, learn
-from farthing.corl.rollouts import ExpertReply, RolloutSampling, Voice, rollouts
-from farthing.lm.masked_ppo import Settings
-from farthing.lm.networks import Size, network
-from farthing.lm.supervised import Example
-from farthing.lm.supervised import TrainingCourse as Lessons
-from farthing.lm.supervised import train as teach
-from farthing.lm.symbols import END, NUMBERS, decode, encode
 from farthing.models.base import Usage
 from farthing.models.prices import Rates, TokenPrice
 from farthing.reports.style import STYLE
-from farthing.tasks.arithmetic import ARITHMETIC, Part, Recipe, draw_of, solve
 from farthing.tasks.base import Question
+from farthing_lab.corl.base import Expert, Mode
+from farthing_lab.corl.episode import Rules
+from farthing_lab.corl.learner import TrainingSchedule, TrainingTask, Update, learn
+from farthing_lab.corl.rollouts import ExpertReply, RolloutSampling, Voice, rollouts
+from farthing_lab.lm.masked_ppo import Settings
+from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.supervised import Example
+from farthing_lab.lm.supervised import TrainingCourse as Lessons
+from farthing_lab.lm.supervised import train as teach
+from farthing_lab.lm.symbols import END, NUMBERS, decode, encode
+from farthing_lab.tasks.arithmetic import ARITHMETIC, Part, Recipe, draw_of, solve
 
 RESULTS = Path(__file__).parent / "results" / "corl_allocations.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl_allocations.svg"

@@ -32,11 +32,6 @@ from corl_recorded import SEED, Data, fixed, recorded_data
 from question_router import fit_router
 from rich.console import Console
 
-from farthing.comparison.pools import PER_THOUSAND, Fallback, methods_of, reference_model
-from farthing.corl.certificate import modes_policy
-from farthing.corl.checkpoint import pool_of
-from farthing.corl.session import PoolSession
-from farthing.corl.traces import role_of
 from farthing.errors import FarthingError
 from farthing.methods.base import Silent
 from farthing.methods.baselines.models import BestSinglePolicy
@@ -48,6 +43,11 @@ from farthing.promises.kinds.parity import Parity
 from farthing.promises.paired import Paired, parity_point
 from farthing.recommendation.promised_grade import read_for
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
+from farthing_lab.comparison.pools import PER_THOUSAND, Fallback, methods_of, reference_model
+from farthing_lab.corl.certificate import modes_policy
+from farthing_lab.corl.checkpoint import pool_of
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.traces import role_of
 
 DELTA = Fraction(1, 10)
 CORL = "CORL, certified mode"

@@ -9,12 +9,12 @@ from corl_recorded import Paid
 from rich import box
 from rich.table import Table
 
-from farthing.comparison.paired_differences import paired_interval
-from farthing.comparison.pools import PER_THOUSAND
-from farthing.corl.base import Mode
 from farthing.money import significant
 from farthing.promises.figures import clopper_pearson
 from farthing.traces.arrays import FloatArray
+from farthing_lab.comparison.paired_differences import paired_interval
+from farthing_lab.comparison.pools import PER_THOUSAND
+from farthing_lab.corl.base import Mode
 
 
 @dataclass(frozen=True)

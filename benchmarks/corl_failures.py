@@ -23,20 +23,20 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.corl.base import Mode
-from farthing.corl.learner import TrainingSchedule, TrainingTask, Update, learn
-from farthing.corl.pool import built_in
-from farthing.corl.session import PoolSession
-from farthing.lm import networks
-from farthing.lm.masked_ppo import Settings
-from farthing.lm.supervised import Example
-from farthing.lm.supervised import TrainingCourse as Lessons
-from farthing.lm.supervised import train as teach
-from farthing.lm.symbols import NUMBERS
 from farthing.reports.style import STYLE, WIDTH
-from farthing.reports.training import running_mean
-from farthing.tasks.arithmetic import ChainProblem, draw_of
 from farthing.tasks.templates import PromptTemplates
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.learner import TrainingSchedule, TrainingTask, Update, learn
+from farthing_lab.corl.pool import built_in
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.lm import networks
+from farthing_lab.lm.masked_ppo import Settings
+from farthing_lab.lm.supervised import Example
+from farthing_lab.lm.supervised import TrainingCourse as Lessons
+from farthing_lab.lm.supervised import train as teach
+from farthing_lab.lm.symbols import NUMBERS
+from farthing_lab.reports.training import running_mean
+from farthing_lab.tasks.arithmetic import ChainProblem, draw_of
 
 RESULTS = Path(__file__).parent / "results" / "corl_failures.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl_failures.svg"

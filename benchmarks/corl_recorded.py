@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.corl.base import Mode
-from farthing.corl.optimum import best
-from farthing.corl.population import cells_of, every_plan, recorded
-from farthing.corl.session import PoolSession
-from farthing.corl.traces import (
+from farthing.tasks.base import Question
+from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
+from farthing.traces.jsonl import write_traces
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.optimum import best
+from farthing_lab.corl.population import cells_of, every_plan, recorded
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.traces import (
     ALONE,
     alone_of,
     experts_of,
@@ -19,9 +22,6 @@ from farthing.corl.traces import (
     role_of,
     traces_of,
 )
-from farthing.tasks.base import Question
-from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
-from farthing.traces.jsonl import write_traces
 
 SEED = 20_251
 Paid = tuple[IntArray, BoolArray]

@@ -26,14 +26,14 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.corl.evaluation import evaluate, mean
-from farthing.corl.learner import TrainingSchedule, Update
-from farthing.corl.pool import built_in
-from farthing.corl.session import PoolSession
-from farthing.corl.training import TrainingPlan, train
-from farthing.lm.masked_ppo import Settings
-from farthing.reports.corl import evaluation_record
 from farthing.reports.style import STYLE, WIDTH
+from farthing_lab.corl.evaluation import evaluate, mean
+from farthing_lab.corl.learner import TrainingSchedule, Update
+from farthing_lab.corl.pool import built_in
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.training import TrainingPlan, train
+from farthing_lab.lm.masked_ppo import Settings
+from farthing_lab.reports.corl import evaluation_record
 
 RESULTS = Path(__file__).parent / "results" / "corl_value_model.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "corl_value_model.svg"

@@ -23,10 +23,10 @@ from farthing.methods.base import Dataset, Method
 from farthing.methods.cards import cards
 from farthing.methods.pool import PoolPolicy
 from farthing.process.base import Policy, State
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
 from farthing.process.play import begin, initial_state
 from farthing.traces.arrays import TraceArrays
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.presets import preset
 
 PRESET = "hotpotqa-llama2-7b"
 TRAIN = AT_ONCE = 1_000

@@ -22,23 +22,23 @@ import numpy as np
 import torch
 from recordings import needed
 
-from farthing.comparison.replayed_candidate import at_coverage
-from farthing.corl.evaluation import evaluate
-from farthing.corl.learner import TrainingSchedule
-from farthing.corl.pool import built_in
-from farthing.corl.session import PoolSession
-from farthing.corl.training import TrainingPlan, train
-from farthing.lm.masked_ppo import Settings
 from farthing.methods.base import Silent
-from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.process.generator.generate import generate
-from farthing.process.generator.optimum import optimal_cost
-from farthing.process.generator.presets import preset
-from farthing.reports.corl import evaluation_record
-from farthing.rl.discount import Discount
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.files import read_arrays
 from farthing.traces.thinking import in_turn, is_thought
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.corl.evaluation import evaluate
+from farthing_lab.corl.learner import TrainingSchedule
+from farthing_lab.corl.pool import built_in
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.training import TrainingPlan, train
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.generator.presets import preset
+from farthing_lab.lm.masked_ppo import Settings
+from farthing_lab.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing_lab.reports.corl import evaluation_record
+from farthing_lab.rl.discount import Discount
 
 PRESETS = ("hotpotqa-llama2-7b", "mmlu-llama3.2-3b")
 ALPHAS = (Fraction(1, 20), Fraction(1, 10))

@@ -34,7 +34,6 @@ from farthing.promises.agreeing import Agreeing, agreement_point
 from farthing.promises.answers import Answers, selective_point
 from farthing.promises.kinds.budget import Spending, budget_point
 from farthing.promises.kinds.escalated import PassedOn, escalated_point
-from farthing.promises.kinds.weighted import Weighted, weighted_threshold
 from farthing.promises.paired import Paired, parity_point
 from farthing.promises.statistics.clusters import Clusters
 from farthing.recommendation import splits
@@ -54,6 +53,7 @@ from farthing.runtime.tried import at_next_look
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, TraceArrays
 from farthing.traces.eligibility import asked_all, only
 from farthing.traces.store import Store
+from farthing_lab.promises.weighted import Weighted, weighted_threshold
 
 SEED = 7_350_000  # far from the seeds of the tests
 WORLD = 20_000

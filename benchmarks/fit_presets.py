@@ -22,10 +22,10 @@ from recordings import FOLDER, needed
 from scipy.optimize import least_squares, nnls
 from scipy.special import expit, logit
 
-from farthing.process.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
-from farthing.process.generator.histories import UNSEEN, enumerate_histories
-from farthing.process.generator.optimum import optimal_cost
-from farthing.process.generator.presets import PRESETS
+from farthing_lab.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
+from farthing_lab.generator.histories import UNSEEN, enumerate_histories
+from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.generator.presets import PRESETS
 
 TABLES = FOLDER.parent / "paper_tables.csv"
 QUESTIONS = 200

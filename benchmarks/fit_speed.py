@@ -20,11 +20,11 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LAZY, LookaheadConfig, LookaheadLearner
-from farthing.methods.routers.pool_cover import PoolCoverLearner
 from farthing.methods.routers.pool_gain import PoolGainLearner
-from farthing.methods.stopping import StoppingLearner
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.pool import cascade
+from farthing_lab.methods.routers.pool_cover import PoolCoverLearner
+from farthing_lab.methods.stopping import StoppingLearner
 
 QUESTIONS, MODELS, CHOICES = 1_000, 9, 4
 ALPHA = Fraction(1, 10)

@@ -18,8 +18,8 @@ from fuzzing import Fuzzed, fuzz  # noqa: E402
 from gateway_running import gateway  # noqa: E402
 from policy_running import config, letter, made_bundle  # noqa: E402
 
-from farthing.storage.keys import open_keys  # noqa: E402
-from farthing.storage.migrations import migrate  # noqa: E402
+from farthing_gateway.storage.keys import open_keys  # noqa: E402
+from farthing_gateway.storage.migrations import migrate  # noqa: E402
 
 NAMED = ("small", "large", "farthing/letters")
 

@@ -7,7 +7,7 @@ random workers killed with SIGKILL under load. `start`: seconds to the first ans
 `starts`: 50 starts of four workers that record, on one database; how many went without a worker
 that failed.
 `soak`: 20,000 requests through one worker. `--postgres` takes a private PostgreSQL server
-(`.ci/postgres`) in place of an SQLite file. The small version is `tests/gateway/test_crash.py`.
+(`.ci/postgres`) in place of an SQLite file. The small version is `packages/farthing-gateway/tests/gateway/test_crash.py`.
 """
 
 import argparse

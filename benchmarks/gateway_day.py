@@ -31,8 +31,8 @@ from aiohttp import web
 from recordings import FOLDER, needed
 
 from farthing.money import dollars, nano_from_usd
-from farthing.storage.ledger.ledger import open_ledger
 from farthing.tasks.multiple_choice import normalise
+from farthing_gateway.storage.ledger.ledger import open_ledger
 
 FARTHING = str(Path(sys.executable).parent / "farthing")
 RESULTS = Path(__file__).parent / "results" / "gateway_day.json"

@@ -41,11 +41,11 @@ from gateway_day import (
 )
 from recordings import needed
 
-from farthing.gateway.monitoring.base import Alarm, PromiseStatus
-from farthing.gateway.monitoring.status import open_watch
 from farthing.money import dollars
-from farthing.storage.ledger.ledger import open_ledger
 from farthing.tasks.multiple_choice import normalise
+from farthing_gateway.monitoring.base import Alarm, PromiseStatus
+from farthing_gateway.monitoring.status import open_watch
+from farthing_gateway.storage.ledger.ledger import open_ledger
 
 RESULTS = Path(__file__).parent / "results" / "gateway_drift.json"
 CHEAP = next(iter(PRICES))

@@ -29,12 +29,12 @@ import msgspec
 import numpy as np
 import uvloop
 
-from farthing.gateway.recording import failures, traffic_rows
-from farthing.gateway.recording.traffic_sums import HOUR_US, bucket_of
-from farthing.storage.database import Step, microseconds, open_database
-from farthing.storage.keys import open_keys
-from farthing.storage.migrations import migrate
 from farthing.traces.base import Call, Trace
+from farthing_gateway.recording import failures, traffic_rows
+from farthing_gateway.recording.traffic_sums import HOUR_US, bucket_of
+from farthing_gateway.storage.database import Step, microseconds, open_database
+from farthing_gateway.storage.keys import open_keys
+from farthing_gateway.storage.migrations import migrate
 from gateway import FARTHING, HERE, free, models
 
 RESULTS = HERE / "results" / "gateway_page.json"

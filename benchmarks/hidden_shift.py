@@ -19,13 +19,13 @@ from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.process.batch_replay import replay
-from farthing.process.generator.config import shift_mix
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
-from farthing.promises.kinds.weighted import Weighted, weighted_threshold
-from farthing.recommendation.density_ratio import fit_density_ratio
-from farthing.recommendation.target_mix import Shown, Weighed, check_covariate_shift
 from farthing.traces.arrays import FloatArray, IntArray
+from farthing_lab.generator.config import shift_mix
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.presets import preset
+from farthing_lab.promises.density_ratio import fit_density_ratio
+from farthing_lab.promises.target_mix import Shown, Weighed, check_covariate_shift
+from farthing_lab.promises.weighted import Weighted, weighted_threshold
 
 ALPHA = Fraction("0.1")
 TRAIN, POOL = 1_000, 40_000

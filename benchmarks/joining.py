@@ -26,15 +26,15 @@ from recordings import FOLDER, needed
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from farthing.features.question import QuestionFeatures, groups_of, seen_of
-from farthing.methods.estimators.base import OutcomeHistory, log_loss
-from farthing.methods.estimators.v0 import V0, chance
-from farthing.methods.routers.v0 import BETAS, chosen
 from farthing.methods.scorer import STRENGTH, logistic
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.pool import cheapest_first, in_order
+from farthing_lab.features.question import QuestionFeatures, groups_of, seen_of
+from farthing_lab.methods.estimators.base import OutcomeHistory, log_loss
+from farthing_lab.methods.estimators.v0 import V0, chance
+from farthing_lab.methods.routers.v0 import BETAS, chosen
 
 POOLS = {
     "MMLU": "mmlu-nine-models.jsonl.gz",

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from rich.progress import Progress
 
-from farthing.gateway.monitoring.latency import A_DAY, LatencyStats
 from farthing.promises.certificate import FloatArray
 from farthing.promises.statistics.binomial import binomial_interval
 from farthing.promises.statistics.drift import ExchangeabilityTest
+from farthing_gateway.monitoring.latency import A_DAY, LatencyStats
 
 DELTA, SPREAD, DAYS, A_DAY_REPLIES = 0.05, 0.5, 10, 500
 MONDAY = 4 * A_DAY

@@ -17,11 +17,8 @@ from pathlib import Path
 import numpy as np
 from recordings import FOLDER, needed
 
-from farthing.comparison import parallel
-from farthing.comparison.replayed_candidate import at_coverage
 from farthing.methods.base import Dataset
 from farthing.methods.lookahead.learner import LookaheadLearner
-from farthing.methods.lookahead.sequence import SEQUENCE_LEARNER
 from farthing.process.base import Policy
 from farthing.process.batch_replay import followed, replay
 from farthing.promises.kinds.split import split_threshold
@@ -31,6 +28,9 @@ from farthing.recommendation.metrics import metrics
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
+from farthing_lab.comparison import parallel
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.methods.lookahead.sequence import SEQUENCE_LEARNER
 
 RECORDED = FOLDER / "reasoning-llama2-13b-gpt4.jsonl.gz"
 POLICIES = ("fixed-1", "stopping", "lookahead", "lazy", "sequence")

@@ -22,9 +22,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from farthing.storage.ledger.base import Amount, Limit, LimitError
-from farthing.storage.ledger.ledger import AccountLedger, open_ledger
-from farthing.storage.migrations import migrate
+from farthing_gateway.storage.ledger.base import Amount, Limit, LimitError
+from farthing_gateway.storage.ledger.ledger import AccountLedger, open_ledger
+from farthing_gateway.storage.migrations import migrate
 
 SCRIPT = str(Path(__file__).parents[1] / ".ci/postgres")
 PROCESSES, RESERVATIONS, WORTH, ROUNDS = 4, 1_000, 50, 20

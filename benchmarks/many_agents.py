@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.comparison.compare import compare
-from farthing.comparison.plan import Plan
-from farthing.comparison.results import results
 from farthing.methods.base import Dataset
 from farthing.traces.arrays import TraceArrays
+from farthing_lab.comparison.compare import compare
+from farthing_lab.comparison.plan import Plan
+from farthing_lab.comparison.results import results
 
 AGENTS = 24
 QUESTIONS = 2_400

@@ -28,10 +28,6 @@ import pyarrow as pa
 from farthing.bundle.folder import save
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Saveable
-from farthing.methods.baselines.rounds import RandomPolicy
-from farthing.methods.ccpo.policy import NetworkPolicy
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
 from farthing.recommendation.evaluate import BundleEvaluation, evaluate, evaluate_file
 from farthing.recommendation.splits import Split
 from farthing.traces.arrays import TraceArrays
@@ -39,6 +35,10 @@ from farthing.traces.assemble import load
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.origin import origin_of
 from farthing.traces.parquet import CHUNK_ROWS, write_parquet
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.presets import preset
+from farthing_lab.methods.baselines.rounds import RandomPolicy
+from farthing_lab.methods.ccpo.policy import NetworkPolicy
 
 PRESET, KAPPA, LIMIT_GIB = "hotpotqa-llama2-7b", 0.3, 2.0
 SIZES = (1_000_000, 2_000_000, 5_000_000, 10_000_000)

@@ -28,20 +28,20 @@ from recordings import FOLDER, needed
 from farthing.methods.base import Silent
 from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.lookahead.learner import LAZY_LEARNER, LookaheadLearner
-from farthing.methods.routers.odar.learner import ODAR, ODAR_RECHECK, order_of_calls
-from farthing.methods.routers.odar.policy import EDGE, MOST
 from farthing.models.base import Message, Prompt
-from farthing.models.embedded import EmbeddedSettings
 from farthing.models.prices import PriceTable
 from farthing.process.action_space import recorded_space
 from farthing.process.batch_replay import replay
 from farthing.reports.style import STYLE
-from farthing.tasks.arithmetic import Recipe, draw_of, normalise
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.assemble import load as read
 from farthing.traces.base import Call, Trace
 from farthing.traces.token_moments import SURPRISAL, VARENTROPY, of_tokens
+from farthing_lab.methods.routers.odar.learner import ODAR, ODAR_RECHECK, order_of_calls
+from farthing_lab.methods.routers.odar.policy import EDGE, MOST
+from farthing_lab.models.embedded import EmbeddedSettings
+from farthing_lab.tasks.arithmetic import Recipe, draw_of, normalise
 
 FILE = "reasoning-llama2-13b-gpt4.jsonl.gz"
 IMAGE = Path(__file__).parents[1] / "docs/images/difficulty.svg"

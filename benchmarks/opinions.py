@@ -22,7 +22,6 @@ from recordings import FOLDER, needed
 from threadpoolctl import threadpool_limits
 
 from farthing.methods.base import Silent, load
-from farthing.methods.bayesian_judges import OpinionsLearner, OpinionsPolicy
 from farthing.methods.cards import card
 from farthing.methods.pool import PoolPolicy
 from farthing.process.batch_replay import replay
@@ -30,6 +29,7 @@ from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.pool import cascade, cheapest_first, in_order
+from farthing_lab.methods.bayesian_judges import OpinionsLearner, OpinionsPolicy
 
 FILES = {
     "HotpotQA, seven agents": "hotpotqa-seven-agents.jsonl.gz",

@@ -15,17 +15,17 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from farthing.comparison import parallel
-from farthing.comparison.replayed_candidate import at_coverage
 from farthing.methods.base import Dataset
 from farthing.process.batch_replay import replay
-from farthing.process.generator.generate import generate
-from farthing.process.generator.optimum import optimal_cost
-from farthing.process.generator.presets import preset
 from farthing.promises.kinds.split import split_threshold
 from farthing.recommendation.base import ignore
 from farthing.recommendation.candidates import candidates
 from farthing.recommendation.metrics import metrics
+from farthing_lab.comparison import parallel
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.generator.presets import preset
 
 FRESH = 100_000
 CALIBRATIONS = 200

@@ -26,13 +26,13 @@ from recordings import FOLDER, needed
 
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choose, settle
-from farthing.budgets.pacing.hindsight import optimum
 from farthing.methods.base import Silent
-from farthing.methods.cascades.ucci import UcciLearner
 from farthing.promises.statistics.binomial import binomial_upper
 from farthing.reports.style import FAINT, INK, STYLE
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.assemble import load
+from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.cascades.ucci import UcciLearner
 
 PER_DAY, LATE, SETTINGS = 10_000, 20, 8
 TIGHTNESS = (0.1, 0.25, 0.5, 0.75)

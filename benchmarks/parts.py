@@ -31,20 +31,20 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from parts_recorded import collect
 
-from farthing.methods.allocators.agent_tts import AgentTts, Space, rule
-from farthing.methods.allocators.base import ItemBatch
-from farthing.methods.allocators.plan_and_budget import (
+from farthing.reports.style import STYLE
+from farthing.traces.assemble import load
+from farthing_lab.methods.allocators.agent_tts import AgentTts, Space, rule
+from farthing_lab.methods.allocators.base import ItemBatch
+from farthing_lab.methods.allocators.plan_and_budget import (
     SCHEDULES,
     efficiency,
     scheduled,
     shares,
     whole,
 )
-from farthing.reports.style import STYLE
-from farthing.studies.part_samples import PipelinePart, in_rows, measure, read_parts, shared_ids
-from farthing.studies.part_tokens import PACKED, CappedReplies, shared
-from farthing.studies.pipeline_parts import share
-from farthing.traces.assemble import load
+from farthing_lab.studies.part_samples import PipelinePart, in_rows, measure, read_parts, shared_ids
+from farthing_lab.studies.part_tokens import PACKED, CappedReplies, shared
+from farthing_lab.studies.pipeline_parts import share
 
 FOLDER = Path(__file__).parents[1]
 RESULTS = FOLDER / "benchmarks/results/parts.json"

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from farthing.lm.networks import CONTEXT, NETWORKS
-from farthing.lm.symbols import END, NUMBERS, encode, said
-from farthing.models.embedded import WEIGHTS
-from farthing.models.generation import GenerationRow, generate
-from farthing.models.weights import load as load_weights
-from farthing.tasks.arithmetic import ARITHMETIC, Recipe, draw_of
 from farthing.traces.jsonl import write_traces
 from farthing.traces.records import from_records
+from farthing_lab.lm.networks import CONTEXT, NETWORKS
+from farthing_lab.lm.symbols import END, NUMBERS, encode, said
+from farthing_lab.models.embedded import WEIGHTS
+from farthing_lab.models.generation import GenerationRow, generate
+from farthing_lab.models.weights import load as load_weights
+from farthing_lab.tasks.arithmetic import ARITHMETIC, Recipe, draw_of
 
 PARTS: dict[str, tuple[Any, range]] = {
     "short": ("affine", range(1, 5)),

@@ -31,23 +31,23 @@ import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from farthing.lm.symbols import encode
-from farthing.methods.planners.base import STEP_BY_STEP, UNPLANNED, Planner, Remaining, play
-from farthing.methods.planners.bavt import BAVT, ValueTree
-from farthing.methods.planners.flare import FLARE, LookAhead
-from farthing.methods.planners.mcpp import MCPP
-from farthing.methods.planners.update_equivalence import UPDATE_EQUIVALENCE
-from farthing.methods.simulators.reasoning import (
+from farthing.reports.style import STYLE
+from farthing.traces.arrays import FloatArray
+from farthing_lab.lm.symbols import encode
+from farthing_lab.methods.planners.base import STEP_BY_STEP, UNPLANNED, Planner, Remaining, play
+from farthing_lab.methods.planners.bavt import BAVT, ValueTree
+from farthing_lab.methods.planners.flare import FLARE, LookAhead
+from farthing_lab.methods.planners.mcpp import MCPP
+from farthing_lab.methods.planners.update_equivalence import UPDATE_EQUIVALENCE
+from farthing_lab.methods.simulators.reasoning import (
     BatchedWriter,
     DraftText,
     Reasoning,
     network_of,
     progress,
 )
-from farthing.methods.simulators.workflow import read_workflow
-from farthing.reports.style import STYLE
-from farthing.tasks.arithmetic import Recipe, draw_of
-from farthing.traces.arrays import FloatArray
+from farthing_lab.methods.simulators.workflow import read_workflow
+from farthing_lab.tasks.arithmetic import Recipe, draw_of
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests/methods"))

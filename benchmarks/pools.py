@@ -20,8 +20,13 @@ from pathlib import Path
 import numpy as np
 from recordings import needed
 
-from farthing.comparison.foresight import foresight
-from farthing.comparison.pools import (
+from farthing.methods.base import Silent
+from farthing.methods.pool import PoolPolicy
+from farthing.process.operating_points import OperatingPoints
+from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
+from farthing.traces.assemble import load
+from farthing_lab.comparison.foresight import foresight
+from farthing_lab.comparison.pools import (
     Outcome,
     coverage,
     dearer,
@@ -31,13 +36,8 @@ from farthing.comparison.pools import (
     reference_model,
     summary,
 )
-from farthing.features.question import HASHED_WORDS, SENTENCES
-from farthing.methods.base import Silent
-from farthing.methods.pool import PoolPolicy
-from farthing.methods.routers.route_llm import RouteLlmLearner
-from farthing.process.operating_points import OperatingPoints
-from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
-from farthing.traces.assemble import load
+from farthing_lab.features.question import HASHED_WORDS, SENTENCES
+from farthing_lab.methods.routers.route_llm import RouteLlmLearner
 
 SPLITS_DRAWN = 20
 STRONG = "gpt-4o"

@@ -40,14 +40,6 @@ import numpy as np
 from recommend_tables import OURS, Cell, figures, show, show_fixed, show_groups
 from recordings import needed
 
-from farthing.comparison.pools import (
-    PER_THOUSAND,
-    Fallback,
-    Outcome,
-    methods_of,
-    parity,
-    reference_model,
-)
 from farthing.errors import UnprovedError
 from farthing.methods.base import Dataset, Silent
 from farthing.methods.pool import PoolPolicy
@@ -62,6 +54,14 @@ from farthing.recommendation.splits import as_played
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.fingerprint import seen_before
+from farthing_lab.comparison.pools import (
+    PER_THOUSAND,
+    Fallback,
+    Outcome,
+    methods_of,
+    parity,
+    reference_model,
+)
 
 FILES = {
     "mmlu-nine-models": "gpt-4o",

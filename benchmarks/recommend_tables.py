@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from farthing.comparison.pools import Outcome, summary
+from farthing_lab.comparison.pools import Outcome, summary
 
 OURS = "recommend"
 ROUNDING = 1e-9

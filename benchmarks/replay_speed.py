@@ -19,10 +19,10 @@ from statistics import median
 import numpy as np
 from million_traces import PRESET, network
 
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
 from farthing.process.replay import outcome, paths
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.presets import preset
 
 KAPPA, REPEATS, LOOPED = 0.3, 25, 2_000
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parents[1] / "src/farthing/traces/sample/tickets.jsonl.gz"
+FILE = Path(__file__).parents[1] / "packages/farthing/src/farthing/traces/sample/tickets.jsonl.gz"
 TICKETS = 2_000
 MATTERS = {
     "billing": (

@@ -22,18 +22,18 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from recordings import FOLDER, needed
 
-from farthing.methods.allocators.base import ItemBatch
-from farthing.methods.allocators.pets import PETS, vote_curve
 from farthing.methods.base import Silent
 from farthing.reports.style import STYLE
 from farthing.runtime.collect import collect_locally
 from farthing.runtime.job import read_job
-from farthing.studies.self_consistency import SampleComparison, Sampled, compare, interval
-from farthing.tasks.arithmetic import Recipe, draw_of
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load as read
 from farthing.traces.files import read_arrays
 from farthing.traces.pool import leaders, sampled
+from farthing_lab.methods.allocators.base import ItemBatch
+from farthing_lab.methods.allocators.pets import PETS, vote_curve
+from farthing_lab.studies.self_consistency import SampleComparison, Sampled, compare, interval
+from farthing_lab.tasks.arithmetic import Recipe, draw_of
 
 RECORDED = "lastletters-forty-samples.jsonl.gz"
 WAYS = {
@@ -51,7 +51,7 @@ NETWORKS = ("small", "large")
 CAP_NANO = 100 * 10**9
 """Nobody is paid: prices of these networks are set for the demo."""
 IMAGES = Path(__file__).parents[1] / "docs/images"
-PROMPT = Path(__file__).parents[1] / "src/farthing/cli/demo_job/base.txt"
+PROMPT = Path(__file__).parents[1] / "packages/farthing-lab/src/farthing_lab/cli/demo_job/base.txt"
 JOB = """
 task = "arithmetic"
 questions = "questions.jsonl"

@@ -24,15 +24,15 @@ from discount import PRESETS, over_optimum
 from thinkers import TEST_SEED, caps, evaluated, kept, questions
 from torch.nn.functional import cross_entropy
 
-from farthing.lm.networks import Size, network
-from farthing.lm.supervised import BUCKET, SKIP, Example, TrainingCourse, padded, train
-from farthing.lm.symbols import END, encode
-from farthing.methods.ccpo.learner import CcpoConfig
-from farthing.methods.thinkers.base import UNTOLD
-from farthing.methods.thinkers.evaluation import area, points_of
-from farthing.methods.thinkers.training import ThinkingCourse
-from farthing.rl.schedules import ScheduleName
-from farthing.tasks.arithmetic import Part, Recipe, draw_of
+from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.supervised import BUCKET, SKIP, Example, TrainingCourse, padded, train
+from farthing_lab.lm.symbols import END, encode
+from farthing_lab.methods.ccpo.learner import CcpoConfig
+from farthing_lab.methods.thinkers.base import UNTOLD
+from farthing_lab.methods.thinkers.evaluation import area, points_of
+from farthing_lab.methods.thinkers.training import ThinkingCourse
+from farthing_lab.rl.schedules import ScheduleName
+from farthing_lab.tasks.arithmetic import Part, Recipe, draw_of
 
 RECIPES = (Recipe("sums", 1, 1), Recipe("sums", 2, 0))
 SHARES = (0.1, 0.25, 1.0)

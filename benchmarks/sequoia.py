@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.methods.allocators.sequoia import (
+from farthing_lab.methods.allocators.sequoia import (
     PendingTasks,
     RoundPolicy,
     Sequoia,

@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from farthing.corl.checkpoint import CARD, pool_of, pool_to_train, read_card
-from farthing.corl.evaluation import IntervalEstimate, choosing, greedy, hops_of, mean, share
-from farthing.corl.learner import TrainingSchedule, Update
-from farthing.corl.optimum import baselines, best, outcome
-from farthing.corl.pool import read_pool
-from farthing.corl.population import cells_of, every_plan, graded, recorded
-from farthing.corl.questions import GeneratedQuestions
-from farthing.corl.session import PoolSession
-from farthing.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start
-from farthing.lm.masked_ppo import Settings
-from farthing.lm.supervised import TrainingProgress
 from farthing.promises.figures import accuracy_difference
-from farthing.reports.training import controller_curves
-from farthing.tasks.arithmetic import Recipe
+from farthing_lab.corl.checkpoint import CARD, pool_of, pool_to_train, read_card
+from farthing_lab.corl.evaluation import IntervalEstimate, choosing, greedy, hops_of, mean, share
+from farthing_lab.corl.learner import TrainingSchedule, Update
+from farthing_lab.corl.optimum import baselines, best, outcome
+from farthing_lab.corl.pool import read_pool
+from farthing_lab.corl.population import cells_of, every_plan, graded, recorded
+from farthing_lab.corl.questions import GeneratedQuestions
+from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start
+from farthing_lab.lm.masked_ppo import Settings
+from farthing_lab.lm.supervised import TrainingProgress
+from farthing_lab.reports.training import controller_curves
+from farthing_lab.tasks.arithmetic import Recipe
 
 HERE = Path(__file__).parent
 POOL = HERE / "smollm_controller.toml"

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 
-from farthing.corl.questions import GeneratedQuestions
-from farthing.corl.thinker_modes import EmbeddedThinker, ModalThinker, certify_modes
-from farthing.lm.overthinking import RECIPES
 from farthing.methods.cards import system
-from farthing.methods.thinkers.training import ThinkingCourse, train
 from farthing.models.prices import Rates, TokenPrice
-from farthing.models.weights import load
 from farthing.promises.kinds.parity import Parity
+from farthing_lab.corl.questions import GeneratedQuestions
+from farthing_lab.corl.thinker_modes import EmbeddedThinker, ModalThinker, certify_modes
+from farthing_lab.lm.overthinking import RECIPES
+from farthing_lab.methods.thinkers.training import ThinkingCourse, train
+from farthing_lab.models.weights import load
 
 MODES = ("low", "medium", "high")
 PRICE = TokenPrice((Rates(Decimal("0.3"), Decimal("1.2")),))

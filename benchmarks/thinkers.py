@@ -25,12 +25,13 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing import plugins
-from farthing.lm.overthinking import RECIPES, overthinker, shortest
-from farthing.lm.symbols import FIRST, encode, tokenizer
-from farthing.methods.thinkers.base import UNTOLD, Thoughts, compared, mean_of
-from farthing.methods.thinkers.budget_guidance import BudgetGuidance
-from farthing.methods.thinkers.e1 import EFFORTS
-from farthing.methods.thinkers.evaluation import (
+from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH
+from farthing_lab.lm.overthinking import RECIPES, overthinker, shortest
+from farthing_lab.lm.symbols import FIRST, encode, tokenizer
+from farthing_lab.methods.thinkers.base import UNTOLD, Thoughts, compared, mean_of
+from farthing_lab.methods.thinkers.budget_guidance import BudgetGuidance
+from farthing_lab.methods.thinkers.e1 import EFFORTS
+from farthing_lab.methods.thinkers.evaluation import (
     Point,
     area,
     curve,
@@ -39,8 +40,8 @@ from farthing.methods.thinkers.evaluation import (
     points_of,
     tokens_at,
 )
-from farthing.methods.thinkers.hbpo import SHARES, Hbpo
-from farthing.methods.thinkers.training import (
+from farthing_lab.methods.thinkers.hbpo import SHARES, Hbpo
+from farthing_lab.methods.thinkers.training import (
     DrawnThoughts,
     ThinkingCourse,
     ThinkingUpdate,
@@ -49,9 +50,8 @@ from farthing.methods.thinkers.training import (
     think,
     train,
 )
-from farthing.models.weights import load
-from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH
-from farthing.tasks.arithmetic import ChainProblem, draw_of
+from farthing_lab.models.weights import load
+from farthing_lab.tasks.arithmetic import ChainProblem, draw_of
 
 RESULTS = Path(__file__).parent / "results" / "thinkers.jsonl"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "thinkers.svg"

@@ -27,14 +27,14 @@ from peft import LoraConfig
 from transformers import LlamaConfig, LlamaForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from farthing.lm.overthinking import RECIPES
-from farthing.lm.symbols import END, FIRST, NUMBERS, PAD, SYMBOLS, tokenizer
 from farthing.methods.cards import system
-from farthing.methods.thinkers.completions import Reading, told_rows
-from farthing.methods.thinkers.in_trl import ThinkerAdvantages, ThinkerReward
-from farthing.models.weights import load
-from farthing.tasks.arithmetic import ARITHMETIC, draw_of
 from farthing.tasks.numbers import NUMBERS as GSM8K
+from farthing_lab.lm.overthinking import RECIPES
+from farthing_lab.lm.symbols import END, FIRST, NUMBERS, PAD, SYMBOLS, tokenizer
+from farthing_lab.methods.thinkers.completions import Reading, told_rows
+from farthing_lab.methods.thinkers.in_trl import ThinkerAdvantages, ThinkerReward
+from farthing_lab.models.weights import load
+from farthing_lab.tasks.arithmetic import ARITHMETIC, draw_of
 
 SHOWN = """Q: Ann has 3 bags of 4 pens. She gives 2 pens away. How many pens are left?
 A: 3 bags of 4 pens are 3 * 4 = 12 pens. 12 - 2 = 10.

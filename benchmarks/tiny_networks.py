@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from farthing.lm import supervised
-from farthing.lm.networks import CONTEXT, NETWORKS, draws, network
-from farthing.lm.supervised import TrainingCourse, TrainingProgress, train
-from farthing.lm.symbols import NUMBERS, PAD, SYMBOLS
+from farthing_lab.lm import supervised
+from farthing_lab.lm.networks import CONTEXT, NETWORKS, draws, network
+from farthing_lab.lm.supervised import TrainingCourse, TrainingProgress, train
+from farthing_lab.lm.symbols import NUMBERS, PAD, SYMBOLS
 
 SUMS = next(one for one in NETWORKS if one.name == "sums")
 EVERY = 80

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import farthing as ft
-from farthing.api.generation import generate
 from farthing.bundle import folder as bundles
 from farthing.errors import InputError
 from farthing.models.scripted import ScriptedModel
 from farthing.process.batch_replay import replay
-from farthing.process.generator.generate import generate_traces
-from farthing.process.generator.presets import preset
 from farthing.promises.kinds import split
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.store import Store
 from farthing.traces.system import RoleSetup
+from farthing_lab.api.generation import generate
+from farthing_lab.generator.generate import generate_traces
+from farthing_lab.generator.presets import preset
 
 SYSTEM = {
     role: RoleSetup(model=f"generated-{role}", kind="Agent", agent={}, prompts={}, price="$1")

@@ -106,7 +106,7 @@ def test_no_card_and_no_policy_loads_anything_that_only_training_needs() -> None
         "from farthing.methods.cards import cards, policy_class, systems\n"
         "for card in cards():\n"
         "    policy_class(card.name)\n"
-        "assert len(cards()) > 30 and 'farthing.methods.ccpo.policy' in sys.modules\n"
+        "assert len(cards()) > 30 and 'farthing_lab.methods.ccpo.policy' in sys.modules\n"
         "assert len(systems()) > 10"
     )
     assert loaded_by(program) == []

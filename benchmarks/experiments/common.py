@@ -17,13 +17,13 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from farthing.methods.base import Fitted, Silent
-from farthing.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing.process.generator.config import GeneratorConfig
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
 from farthing.promises.kinds.split import split_rank
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing_lab.generator.config import GeneratorConfig
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.presets import preset
+from farthing_lab.methods.ccpo.learner import CcpoConfig, CcpoLearner
 
 PRESET = preset("hotpotqa-llama2-7b").config
 ALPHA = Fraction("0.1")

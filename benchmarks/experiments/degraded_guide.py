@@ -21,13 +21,13 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.comparison.replayed_candidate import at_coverage
-from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.process.batch_replay import replay
-from farthing.process.generator.config import degrade_guide
-from farthing.process.generator.optimum import optimal_cost
 from farthing.recommendation.metrics import metrics
 from farthing.reports.style import INK, TARGET, looks
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.generator.config import degrade_guide
+from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.methods.ccpo.learner import CcpoConfig
 
 QUALITIES = (1.0, 0.85, 0.7, 0.5)
 

@@ -23,11 +23,11 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.comparison.replayed_candidate import at_coverage
-from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.process.batch_replay import replay
-from farthing.process.generator.optimum import optimal_cost
 from farthing.reports.style import TARGET, looks
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.methods.ccpo.learner import PUBLISHED, CcpoConfig
 
 WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1)
 METHODS = {"ccpo": CcpoConfig(), "ccpo-published": PUBLISHED}

@@ -25,16 +25,16 @@ from common import (
 from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from farthing.comparison.replayed_candidate import at_coverage
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
-from farthing.methods.ccpo.learner import CcpoConfig
-from farthing.methods.stopping import still_to_gain
 from farthing.money import usd_from_nano
-from farthing.process.generator.config import GeneratorConfig
-from farthing.process.generator.optimum import optimal_cost
 from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.generator.config import GeneratorConfig
+from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.methods.ccpo.learner import CcpoConfig
+from farthing_lab.methods.stopping import still_to_gain
 
 HORIZONS = (4, 8, 16)
 MANY = 20_000

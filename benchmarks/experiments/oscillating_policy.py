@@ -23,11 +23,11 @@ from common import (
 from matplotlib.figure import Figure
 
 from farthing.methods.base import Silent
-from farthing.methods.stopping import StoppingLearner
 from farthing.process.batch_replay import replay
-from farthing.promises.kinds.online import OnlineThreshold, long_run_bound, update
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray
+from farthing_lab.methods.stopping import StoppingLearner
+from farthing_lab.promises.online import OnlineThreshold, long_run_bound, update
 
 BATCH, STEPS, WINDOW = 10, 50_000, 100
 DECAYS = {"shrinking": 0.1, "constant": -0.5}

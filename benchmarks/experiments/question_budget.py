@@ -23,7 +23,6 @@ from farthing.methods.lookahead.learner import LAZY_LEARNER
 from farthing.process.base import Budget, Policy
 from farthing.process.batch_replay import followed
 from farthing.process.budget import PerQuestion, calls_of
-from farthing.process.generator.generate import generate
 from farthing.process.play import PolicyOrder
 from farthing.process.replay import outcome, paths
 from farthing.promises.kinds.split import split_rank
@@ -31,6 +30,7 @@ from farthing.reports.style import TARGET
 from farthing.traces.arrays import BoolArray, TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.pool import cascade
+from farthing_lab.generator.generate import generate
 
 SOURCES = ("generator", "reasoning", "mmlu")
 FILES = {"reasoning": "reasoning-llama2-13b-gpt4.jsonl.gz", "mmlu": "mmlu-nine-models.jsonl.gz"}

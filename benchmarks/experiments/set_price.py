@@ -24,11 +24,11 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.comparison.replayed_candidate import at_coverage
-from farthing.methods.ccpo.learner import PUBLISHED, CcpoConfig
 from farthing.money import usd_from_nano
 from farthing.process.batch_replay import replay
 from farthing.reports.style import TARGET, looks
+from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.methods.ccpo.learner import PUBLISHED, CcpoConfig
 
 PRICES_USD = (0.0, 1e-4, 2e-4, 5e-4)
 METHODS = {"ccpo": CcpoConfig(), "ccpo-published": PUBLISHED}

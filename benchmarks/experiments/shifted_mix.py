@@ -25,15 +25,15 @@ from common import (
 )
 from matplotlib.figure import Figure
 
-from farthing.methods.ccpo.learner import CcpoConfig
 from farthing.money import usd_from_nano
 from farthing.process.batch_replay import NestedReplay, replay
-from farthing.process.generator.config import shift_mix
 from farthing.promises.kinds.groups import group_thresholds
-from farthing.promises.kinds.online import OnlineThreshold, run_online
 from farthing.promises.kinds.split import split_threshold
 from farthing.reports.style import INK, TARGET
 from farthing.traces.arrays import FloatArray, IntArray
+from farthing_lab.generator.config import shift_mix
+from farthing_lab.methods.ccpo.learner import CcpoConfig
+from farthing_lab.promises.online import OnlineThreshold, run_online
 
 HARD = np.array([0.1, 0.3, 0.6])
 """The mix at the end of the shift; the preset's is 0.56, 0.305, 0.135."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from farthing.cli import gateway_demo
-from farthing.gateway.config import read_config
-from farthing.models.embedded import find
 from farthing.money import nano_from_usd
+from farthing_gateway.config import read_config
+from farthing_lab.cli import gateway_demo
+from farthing_lab.models.embedded import find
 
 Farthing = Callable[..., Any]
 

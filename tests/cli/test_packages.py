@@ -11,9 +11,10 @@ import pytest
 import farthing as ft
 from farthing import plugins
 from farthing.bundle import folder
-from farthing.cli import gateway_demo, trying
+from farthing.cli import trying
 from farthing.cli.commands import PACKAGES, PANELS
 from farthing.errors import MissingPackageError, UnknownNameError
+from farthing_lab.cli import gateway_demo
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
@@ -116,6 +117,6 @@ def test_a_name_of_the_lab_says_what_brings_it(name: str, monkeypatch: pytest.Mo
 def test_what_a_module_of_the_lab_lacks_is_said_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(vars(ft), "generate", raising=False)
     monkeypatch.delitem(sys.modules, ft._LAB["generate"], raising=False)
-    monkeypatch.setitem(sys.modules, "farthing.process.generator.generate", None)
+    monkeypatch.setitem(sys.modules, "farthing_lab.generator.generate", None)
     with pytest.raises(ModuleNotFoundError, match=r"farthing\.process\.generator\.generate"):
         _ = ft.generate

@@ -27,10 +27,10 @@ from farthing.bundle.versions import (
 )
 from farthing.errors import BundleError
 from farthing.features.rounds import FeatureSet
-from farthing.methods.stopping import StoppingPolicy
-from farthing.process.generator.generate import generate
-from farthing.process.generator.presets import preset
 from farthing.traces.origin import origin_of
+from farthing_lab.generator.generate import generate
+from farthing_lab.generator.presets import preset
+from farthing_lab.methods.stopping import StoppingPolicy
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 TRACES = generate(preset("hotpotqa-llama2-7b").config, 50, np.random.default_rng(0))

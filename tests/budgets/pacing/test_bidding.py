@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 
 from farthing.budgets.pacing.base import Foresighted, Option, begin, choose, settle
-from farthing.budgets.pacing.bidding import (
-    ALIKE,
-    BIDDING,
-    Bidding,
-    Worth,
-    regressed,
-    value_table,
-)
 from farthing.budgets.pacing.dual_descent import FOLLOWING
-from farthing.budgets.pacing.hindsight import chain
 from farthing.errors import InputError
+from farthing_gateway.pacers.bidding import ALIKE, BIDDING, Bidding, Worth, regressed, value_table
+from farthing_lab.methods.allocators.hindsight import chain
 
 NOTHING = Option(0.0, 0, 0)
 Requests = list[list[Option]]

@@ -1,0 +1,1 @@
+"""Pacers that a gateway offers beside dual descent."""

@@ -1,0 +1,1 @@
+"""The names of `ft.*` that the laboratory brings."""

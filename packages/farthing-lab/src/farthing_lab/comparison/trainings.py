@@ -1,0 +1,98 @@
+"""The trainings of a comparison: each is run once, whoever shares it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from farthing.methods.base import Dataset, Fitted, Method
+from farthing.methods.cards import cards
+from farthing.recommendation.base import Candidate, Watch
+from farthing.recommendation.candidates import tried_for
+from farthing.traces.arrays import IntArray
+from farthing_lab.comparison.parallel import Job, preload, train_all
+from farthing_lab.comparison.parallel_ray import get_ready_on_ray, on_ray
+from farthing_lab.comparison.plan import Plan
+
+READY = {"processes": preload, "ray": get_ready_on_ray}
+"""What lets each engine's workers begin to load."""
+ENGINES = {"processes": train_all, "ray": on_ray}
+"""Where trainings run: on this machine, or on a Ray cluster."""
+INTERRUPTED = "its training was interrupted"
+
+
+def preload_workers(plan: Plan, dataset: Dataset) -> None:
+    """Start to load what workers will need, where there will be any."""
+    named = plan.policies is not None and not plan.everyone
+    several = not named or len(plan.policies or ()) * len(plan.alphas) * plan.seeds > 1
+    workers = plan.workers or cores()
+    modules = {module for method in _asked_for(plan, dataset) for module in method.training_modules}
+    if several and workers > 1 and modules:
+        READY[plan.engine](sorted(modules), workers)
+
+
+def _asked_for(plan: Plan, dataset: Dataset) -> list[Method]:
+    """Return the methods that a plan names, those that can win, or all."""
+    if plan.policies is None:
+        return tried_for(dataset, plan.gives)
+    if plan.everyone:
+        return cards()
+    return [one for one in cards() if any(name.startswith(one.name) for name in plan.policies)]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class TrainedCandidates:
+    """What the trainings of a comparison left behind."""
+
+    found: Mapping[tuple[object, ...], Fitted | None]
+    """By what each training depends on; None where it was interrupted."""
+    seeds: Sequence[int]
+
+    def of(self, candidate: Candidate, alpha: Fraction) -> list[Fitted | None]:
+        """Return a candidate's trainings at one alpha, one a seed."""
+        return [self.found.get(_key(candidate, alpha, seed)) for seed in self.seeds]
+
+
+def train(
+    chosen: Sequence[Candidate], plan: Plan, dataset: Dataset, rows: IntArray, watch: Watch
+) -> TrainedCandidates:
+    """Run each training once, whoever shares it; those of one arrangement side by side."""
+    done: dict[tuple[object, ...], Fitted | None] = {}
+    for in_pool in (False, True):
+        jobs: dict[tuple[object, ...], Job] = {}
+        mine = [one for one in chosen if (one.method.space == "pool") == in_pool]
+        for candidate, alpha, seed in product(mine, plan.alphas, plan.seeds_used):
+            job = _job(candidate, alpha, seed)
+            if job is not None:
+                jobs.setdefault(_key(candidate, alpha, seed), job)
+        questions = dataset.arranged("pool" if in_pool else "rounds").take(rows)
+        found = ENGINES[plan.engine](list(jobs.values()), questions, plan.workers or cores(), watch)
+        done |= dict(zip(jobs, found, strict=True))
+    return TrainedCandidates(done, plan.seeds_used)
+
+
+def _job(candidate: Candidate, alpha: Fraction, seed: int) -> Job | None:
+    """Return the training that a candidate needs; equal jobs are one training."""
+    if candidate.learner is None:
+        return None
+    varies = candidate.varies_with
+    parts = [f"alpha {float(alpha):g}"] if "alpha" in varies else []
+    parts += [f"seed {seed}"] if "seed" in varies else []
+    return Job(", ".join([candidate.name, *parts]), candidate.learner, alpha, seed, not varies)
+
+
+def _key(candidate: Candidate, alpha: Fraction, seed: int) -> tuple[object, ...]:
+    varies = candidate.varies_with
+    return (
+        id(candidate.learner),
+        alpha if "alpha" in varies else None,
+        seed if "seed" in varies else None,
+    )

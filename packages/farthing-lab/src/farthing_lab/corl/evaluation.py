@@ -1,0 +1,278 @@
+"""What a controller comes to in each mode, on questions that nobody learned from.
+
+Beside it, on the same questions: the best fixed plan, which was chosen for each cell on other
+questions; the best that any plan of the kind comes to in hindsight; and simple ways to choose. The
+controller takes the likeliest tokens.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.money import usd_from_nano
+from farthing.promises.figures import accuracy_difference, clopper_pearson
+from farthing.recommendation.significance import t_quantile
+from farthing.tasks.base import Question
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing_lab.corl.base import Episode, Mode
+from farthing_lab.corl.optimum import PlanOutcome, best, outcome, rewards, simple_ways
+from farthing_lab.corl.plan import PlayedPlans
+from farthing_lab.corl.population import ALL, cells_of, every_plan, graded, recorded
+from farthing_lab.corl.rollouts import RolloutSampling, rollouts
+from farthing_lab.corl.session import PoolSession
+
+EACH = 40
+"""Other questions for each cell, in the mean, on which plans are chosen."""
+CHOOSING_SEED = 1_000_003
+"""Of those questions, so that every evaluation holds a controller to the same plans."""
+
+
+@dataclass(frozen=True)
+class IntervalEstimate:
+    """A mean, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BestSingle:
+    """The best single expert, chosen on other questions, beside the controller; paired."""
+
+    expert: str
+    accuracy: float
+    cost_usd: float
+    """Of the expert's own calls."""
+    accuracy_difference: IntervalEstimate
+    """The controller's less the expert's."""
+    cost_difference_usd: IntervalEstimate
+
+
+@dataclass(frozen=True)
+class CellEvaluation:
+    """A kind of question, such as chains of one length."""
+
+    name: str
+    questions: int
+    accuracy: float
+    call_ratio: float
+    cost_usd: float
+    best_plan: str
+    best_plan_reward: float
+
+
+@dataclass(frozen=True)
+class ModeEvaluation:
+    """What came of all questions in one mode."""
+
+    mode: Mode
+    accuracy: IntervalEstimate
+    cost_usd: IntervalEstimate
+    """A question, the controller's writing included."""
+    call_ratio: IntervalEstimate
+    """Share of the questions on which an expert was called."""
+    over_budget: IntervalEstimate
+    """Share of the questions that cost more than B(mode)."""
+    reward: IntervalEstimate
+    """Under the hard gate."""
+    malformed: float
+    """Share of the questions with a turn that could not be read."""
+    refused: int
+    """Calls that the hard budget did not allow."""
+    failed: int
+    """Calls that failed; each is charged at the most that it can cost."""
+    dearest_usd: float
+    """What the dearest question cost."""
+    best_plan: PlanOutcome
+    """The best plan of each cell, chosen on other questions."""
+    hindsight: PlanOutcome
+    """The best plan of each cell on these very questions: too good to be asked for."""
+    baselines: Mapping[str, PlanOutcome]
+    best_single: BestSingle
+    ahead: Mapping[str, IntervalEstimate]
+    """The controller's reward less that of the best plan, and of each baseline; paired."""
+    cells: tuple[CellEvaluation, ...]
+
+
+@dataclass(frozen=True)
+class ControllerEvaluation:
+    """What a controller comes to."""
+
+    pool: str
+    questions: int
+    seed: int
+    hard_usd: float | None
+    """What an episode could cost at most, whatever its mode."""
+    modes: tuple[ModeEvaluation, ...]
+
+
+Watch = Callable[[int, int], None]
+"""Is told how many steps of how many are done."""
+
+
+def evaluate(
+    opened: PoolSession,
+    n: int = 500,
+    seed: int = 0,
+    *,
+    hard_nano: int | None = None,
+    watch: Watch = lambda *_: None,
+) -> ControllerEvaluation:
+    """Play n fresh questions of the part `test` in each mode.
+
+    `hard_nano` is what an episode may cost at most, in nano-dollars; None: no such limit.
+    """
+    steps = len(opened.modes) + 2
+    questions = opened.pool.questions.sample("test", n, seed)
+    others = choosing(opened, len(cells_of(questions)))
+    cells = cells_of(questions)
+    if set(cells) <= set(cells_of(others)):
+        others = [one for one in others if (one.group or ALL) in cells]
+    else:
+        cells = (ALL,)
+    watch(0, steps)
+    before = every_plan(opened, recorded(opened, others, cells))
+    watch(1, steps)
+    here = every_plan(opened, recorded(opened, questions, cells))
+    found = []
+    for at, mode in enumerate(opened.modes):
+        watch(2 + at, steps)
+        episodes = greedy(opened, questions, mode, hard_nano)
+        found.append(_in_mode(opened, questions, episodes, _Plans(cells, before, here)))
+    watch(steps, steps)
+    hard = None if hard_nano is None else usd_from_nano(hard_nano)
+    return ControllerEvaluation(opened.pool.name, len(questions), seed, hard, tuple(found))
+
+
+def choosing(opened: PoolSession, cells: int) -> list[Question]:
+    """Return the questions on which plans are chosen: of the part `calibrate`."""
+    return opened.pool.questions.sample("calibrate", EACH * cells, CHOOSING_SEED)
+
+
+def greedy(
+    opened: PoolSession, questions: Sequence[Question], mode: Mode, hard_nano: int | None = None
+) -> list[Episode]:
+    """Return the controller's episodes where it takes the likeliest tokens."""
+    asked = [(question.text, mode) for question in questions]
+    sampling = RolloutSampling(temperature=0.0, hard_nano=hard_nano)
+    generator = np.random.default_rng(0)  # of seeds that nobody uses
+    return rollouts(opened.voice, opened.rules, asked, opened.experts, generator, sampling)
+
+
+@dataclass(frozen=True)
+class _Plans:
+    cells: tuple[str, ...]
+    before: PlayedPlans
+    """On other questions: plans are chosen there."""
+    here: PlayedPlans
+    """On the questions of the evaluation."""
+
+
+def _in_mode(
+    opened: PoolSession, questions: Sequence[Question], episodes: Sequence[Episode], plans: _Plans
+) -> ModeEvaluation:
+    mode = episodes[0].mode
+    budget = mode.budget_nano
+    right = graded(opened, questions, episodes)
+    cost = np.array([episode.cost_nano for episode in episodes])
+    called = np.array([bool(episode.calls) for episode in episodes])
+    chosen = best(plans.before, budget)
+    hindsight = best(plans.here, budget)
+    ways = simple_ways(plans.here, budget, hops_of(plans.cells))
+    earned = right & (cost <= budget)
+
+    def ahead(of: IntArray | FloatArray) -> IntervalEstimate:
+        return mean(earned - rewards(plans.here, of, budget))
+
+    return ModeEvaluation(
+        mode=mode,
+        accuracy=share(right),
+        cost_usd=mean(cost / 1e9),
+        call_ratio=share(called),
+        over_budget=share(cost > budget),
+        reward=share(earned),
+        malformed=float(np.mean([bool(episode.malformed) for episode in episodes])),
+        refused=sum(episode.refused for episode in episodes),
+        failed=sum(bool(call.error) for episode in episodes for call in episode.calls),
+        dearest_usd=usd_from_nano(cost.max()),
+        best_plan=outcome(plans.here, chosen, budget),
+        hindsight=outcome(plans.here, hindsight, budget),
+        baselines={name: outcome(plans.here, odds, budget) for name, odds in ways.items()},
+        best_single=_best_single(plans, right, cost),
+        ahead={"best plan": ahead(chosen)} | {name: ahead(odds) for name, odds in ways.items()},
+        cells=_cells(plans, chosen, budget, (right, called, cost)),
+    )
+
+
+def _best_single(plans: _Plans, right: BoolArray, cost_nano: IntArray) -> BestSingle:
+    before, here = plans.before.population, plans.here.population
+    k = int((before.right @ before.weight).argmax())
+    theirs = here.right[k] > 0
+    gained, (low, high) = accuracy_difference(right, theirs)
+    return BestSingle(
+        expert=here.names[k],
+        accuracy=float(theirs.mean()),
+        cost_usd=usd_from_nano(here.cost_nano[k].mean()),
+        accuracy_difference=IntervalEstimate(gained, low, high),
+        cost_difference_usd=mean((cost_nano - here.cost_nano[k]) / 1e9),
+    )
+
+
+def _cells(
+    plans: _Plans,
+    chosen: IntArray,
+    budget_nano: int,
+    played: tuple[BoolArray, BoolArray, IntArray],
+) -> tuple[CellEvaluation, ...]:
+    right, called, cost = played
+    of, earned = plans.here.population.cell, plans.here.earned(budget_nano)
+    found = []
+    for at, name in enumerate(plans.cells):
+        rows, plan = of == at, int(chosen[at])
+        found.append(
+            CellEvaluation(
+                name=name,
+                questions=int(rows.sum()),
+                accuracy=float(right[rows].mean()),
+                call_ratio=float(called[rows].mean()),
+                cost_usd=usd_from_nano(cost[rows].mean()),
+                best_plan=plans.here.plans[plan].named(plans.here.population.names),
+                best_plan_reward=float(earned[plan, at]),
+            )
+        )
+    return tuple(found)
+
+
+def hops_of(cells: Sequence[str]) -> IntArray | None:
+    """Return the difficulty that cells have in their names; None where they have none.
+
+    >>> hops_of(["sums-1", "sums-7"]), hops_of(["algebra"])
+    (array([1, 7]), None)
+    """
+    ends = [cell.rpartition("-")[2] for cell in cells]
+    return np.array([int(end) for end in ends]) if all(map(str.isdecimal, ends)) else None
+
+
+def share(yes: BoolArray) -> IntervalEstimate:
+    """Return a share with its exact interval.
+
+    >>> share(np.array([True, False, True, True])).value
+    0.75
+    """
+    return IntervalEstimate(float(yes.mean()), *clopper_pearson(int(yes.sum()), len(yes)))
+
+
+def mean(values: FloatArray, level: float = 0.95) -> IntervalEstimate:
+    """Return a mean with Student's interval.
+
+    >>> mean(np.array([1.0, 2.0, 3.0])).value
+    2.0
+    """
+    middle, n = float(values.mean()), len(values)
+    if n < 2:
+        return IntervalEstimate(middle, math.nan, math.nan)
+    half = t_quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
+    return IntervalEstimate(middle, middle - half, middle + half)

@@ -1,0 +1,254 @@
+"""Many episodes at once, sampled from a network in training that calls frozen experts."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from farthing.errors import ModelError
+from farthing.models.base import Message, Model, Prompt, Usage
+from farthing.models.prices import FREE, Price
+from farthing_lab.corl.base import Episode, MadeCall, Mode
+from farthing_lab.corl.episode import ControllerTurn, Play, Rules, begin
+from farthing_lab.corl.syntax import STOPS, closed
+from farthing_lab.corl.trajectory import PLAIN, Decode, Encode, Layout
+from farthing_lab.models.generation import Hook, generate
+from farthing_lab.models.generation_rows import Generated, GenerationRow
+from farthing_lab.models.local import finished
+
+
+@dataclass(frozen=True)
+class ExpertReply:
+    """What came of a call."""
+
+    text: str
+    cost_nano: int
+    usage: Usage | None = None
+    error: str = ""
+
+
+class Experts(Protocol):
+    """Whoever replies to calls."""
+
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
+        """Return the reply to each (expert, question)."""
+        ...
+
+    def largest_nano(self, expert: str, question: str) -> int:
+        """Return the most that a call can cost, in nano-dollars."""
+        ...
+
+
+@dataclass
+class FrozenExperts:
+    """Models that always reply the same, as they take the likeliest tokens: each is asked once.
+
+    A call costs what it costs whenever it is made, whether the reply was known or not. They are
+    asked in an event loop of their own; `with` closes it, and them.
+    """
+
+    models: Mapping[str, Model]
+    max_tokens: int = 256
+    shown: Callable[[str], str] = str
+    """What of a reply the controller is shown."""
+    together: int = 256
+    """Most calls that are under way at once."""
+    _known: dict[tuple[str, str], ExpertReply] = field(default_factory=dict)
+    _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the models' connections and the loop; nobody can be asked any more."""
+        self._runner.run(self._close())
+        self._runner.close()
+
+    def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
+        """Return the reply to each (expert, question); a failed call is a reply with an error."""
+        unknown = [call for call in dict.fromkeys(calls) if call not in self._known]
+        if unknown:
+            self._known |= zip(unknown, self._runner.run(self._all(unknown)), strict=True)
+        return [self._known[call] for call in calls]
+
+    def largest_nano(self, expert: str, question: str) -> int:
+        """Return the most that a call can cost, in nano-dollars."""
+        return self.models[expert].largest_cost_nano(self._prompt(question))
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(model.aclose() for model in self.models.values()))
+
+    async def _all(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
+        places = asyncio.Semaphore(self.together)
+
+        async def one(expert: str, question: str) -> ExpertReply:
+            async with places:
+                return await self._one(expert, question)
+
+        return await asyncio.gather(*(one(*call) for call in calls))
+
+    async def _one(self, expert: str, question: str) -> ExpertReply:
+        prompt = self._prompt(question)
+        try:
+            done = await self.models[expert].complete(prompt)
+        except ModelError as error:
+            cost = self.models[expert].largest_cost_nano(prompt)
+            return ExpertReply("", cost, error=str(error))
+        return ExpertReply(self.shown(done.text), done.cost_nano or 0, done.usage)
+
+    def _prompt(self, question: str) -> Prompt:
+        return Prompt((Message("user", question),), max_tokens=self.max_tokens)
+
+
+@dataclass(frozen=True)
+class Voice:
+    """A network with what reads and writes its tokens."""
+
+    network: Any
+    encode: Encode
+    decode: Decode
+    ends: frozenset[int]
+    """Tokens that end what it writes."""
+    layout: Layout = PLAIN
+    price: Price = FREE
+    max_tokens: int = 200
+    """Most tokens of a turn."""
+    hooks: tuple[Hook, ...] = ()
+    """Change the logits, one after another: whatever it writes is drawn from what they leave."""
+
+    def ids(self, play: Play) -> list[int]:
+        """Return an episode so far as token ids; what was sampled is kept as it was."""
+        begun = self.encode(self.layout.begin(play.prompt))
+        pieces = (s.ids or self.encode(self.layout.text(s)) for s in play.segments)
+        return [*begun, *(number for piece in pieces for number in piece)]
+
+    def largest_nano(self, read: int) -> int:
+        """Return the most that a turn can cost whose context has so many tokens."""
+        return self.price.largest_nano(Usage(read, self.max_tokens), 0.0)
+
+    def written(self, read: int, done: Generated) -> ControllerTurn:
+        """Return a turn: `read` tokens were its context.
+
+        Its text is what a live model's would be: one that ends within a tag has closed it.
+        """
+        kept = done.ids[:-1] if done.ids[-1] in self.ends else done.ids
+        usage = Usage(read, len(done.ids))
+        cost = self.price.cost_nano(usage, 0.0)
+        text = closed(*finished(self.decode(kept), done.reason, STOPS))
+        return ControllerTurn(text, cost, done.ids, done.logprobs)
+
+
+@dataclass(frozen=True)
+class RolloutSampling:
+    """How episodes are drawn."""
+
+    temperature: float = 1.0
+    """0: the likeliest tokens."""
+    hard_nano: int | None = None
+    """What an episode may cost at most, whatever its mode says; None: no such limit. A call that
+    may cost more than is left is refused; such a turn of the controller's own ends the episode."""
+    together: int = 256
+    """Episodes of a batch."""
+
+
+Asked = tuple[str, Mode]
+Sampler = Callable[[Voice, Rules, Sequence[Asked], Experts, np.random.Generator], list[Episode]]
+"""Plays episodes, one a question and mode, in their order; registered under `farthing.samplers`.
+
+Each token of the controller's has its log-probability under the voice's hooks. What a sampler adds
+of its own, such as words that end a thought, is a segment of the environment with `ids`: nothing is
+put around it, and no loss is taken of it.
+"""
+
+
+def rollouts(
+    voice: Voice,
+    rules: Rules,
+    asked: Sequence[Asked],
+    experts: Experts,
+    generator: np.random.Generator,
+    sampling: RolloutSampling | None = None,
+) -> list[Episode]:
+    """Play one episode for each question and mode, and return them in their order.
+
+    The generator draws a seed for each turn; without `sampling` tokens are drawn at temperature 1.
+    """
+    sampling = sampling or RolloutSampling()
+    plays = [begin(rules, question, mode) for question, mode in asked]
+    while going := [at for at, play in enumerate(plays) if not play.over]:
+        for start in range(0, len(going), sampling.together):
+            some = going[start : start + sampling.together]
+            after = _turn(voice, [plays[at] for at in some], experts, generator, sampling)
+            for at, play in zip(some, after, strict=True):
+                plays[at] = play
+    return [play.episode() for play in plays]
+
+
+def _turn(
+    voice: Voice,
+    plays: Sequence[Play],
+    experts: Experts,
+    generator: np.random.Generator,
+    sampling: RolloutSampling,
+) -> list[Play]:
+    after = [_unpaid(voice, play, sampling.hard_nano) for play in plays]
+    going = [at for at, play in enumerate(after) if not play.over]
+    contexts = [voice.ids(after[at]) for at in going]
+    seeds = generator.integers(2**62, size=len(plays))[going].tolist()
+    most, heat = voice.max_tokens, sampling.temperature
+    rows = [
+        GenerationRow(ids, most, heat, seed=seed, ends=voice.ends, stop=_stop(voice))
+        for ids, seed in zip(contexts, seeds, strict=True)
+    ]
+    done = generate(voice.network, rows, voice.hooks)
+    for at, ids, generated in zip(going, contexts, done, strict=True):
+        after[at] = after[at].wrote(voice.written(len(ids), generated))
+    return _replied(after, experts, sampling.hard_nano)
+
+
+def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
+    """End an episode whose next turn may cost more than is left."""
+    if hard_nano is None:
+        return play
+    most = voice.largest_nano(len(voice.ids(play)))
+    return play if _spent(play) + most <= hard_nano else play.stop("budget")
+
+
+def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
+    """Return what tells that a turn is over, from its last tokens: a tag may be several."""
+    return lambda ids: any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
+
+
+_TAG_TOKENS = 12
+
+
+def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> list[Play]:
+    """Return the episodes after the calls that they asked for."""
+    after = [_refused(play, experts, hard_nano) for play in plays]
+    asking = [at for at, play in enumerate(after) if play.asked is not None]
+    calls = [(after[at].asked.expert, after[at].asks) for at in asking]  # type: ignore[union-attr]
+    for at, (expert, _), reply in zip(asking, calls, experts.ask(calls), strict=True):
+        after[at] = heard(after[at], expert, reply)
+    return after
+
+
+def heard(play: Play, expert: str, reply: ExpertReply) -> Play:
+    """Return an episode after the reply of the expert that it called."""
+    made = MadeCall(
+        play.turns, expert, play.asks, reply.text, reply.cost_nano, reply.usage, reply.error
+    )
+    return play.heard(reply.text, made)
+
+
+def _refused(play: Play, experts: Experts, hard_nano: int | None) -> Play:
+    if play.asked is None or hard_nano is None:
+        return play
+    most = experts.largest_nano(play.asked.expert, play.asks)
+    return play if _spent(play) + most <= hard_nano else play.refuse()
+
+
+def _spent(play: Play) -> int:
+    return play.own_nano + sum(call.cost_nano for call in play.calls)

@@ -1,0 +1,1 @@
+"""Features that the laboratory adds to what a policy sees."""

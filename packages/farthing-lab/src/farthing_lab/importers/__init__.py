@@ -1,0 +1,1 @@
+"""Readers of published benchmarks of routers."""

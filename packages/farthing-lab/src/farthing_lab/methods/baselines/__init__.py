@@ -1,0 +1,1 @@
+"""What methods in rounds are measured against."""

@@ -1,0 +1,1 @@
+"""Variants of look-ahead for research: whole sequences, one model at a time."""

@@ -1,0 +1,1 @@
+"""Published routers: one choice of a model before any call."""

@@ -1,0 +1,232 @@
+"""ODAR: a difficulty decides between one call, two, and six; free energy, which answer is given.
+
+The fast model answers. Where d is below a first edge, that is all; below a second one the slow
+model checks it; beyond, up to six calls are made in all. The answer of least free energy is given.
+
+Both edges follow from one threshold kappa: the first is kappa, and the second has `ODDS` times its
+odds, so that kappa = 0.3 has the edges 0.3 and 0.7. The same question is never asked less at a
+lower threshold, so that its calls are nested, and calibration is exact. The edge 0.3 is published;
+the second edge, and how the two move together, are ours.
+
+Source: Ma et al. 2026, arXiv:2602.23681.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.features.calls import CallFeatures
+from farthing.methods.scorer import Scorers, on_scale
+from farthing.methods.serialization import finite, rebuilt, state_of, under
+from farthing.process.action_space import SpaceName
+from farthing.process.base import NOTHING, Decision, State
+from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.token_moments import SURPRISAL, VARENTROPY
+from farthing_lab.features.question import word_vectors
+from farthing_lab.methods.routers.odar.free_energy import of_votes
+
+EDGE = 0.3
+"""The published edge: questions that are easier are answered by one call."""
+SECOND_EDGE = 0.7
+"""Where the threshold is the published edge, harder questions than this get six calls (ours)."""
+ODDS = (SECOND_EDGE / (1 - SECOND_EDGE)) / (EDGE / (1 - EDGE))
+MOST = 6
+"""Calls of a hard question."""
+NEARLY = 2.0**-20
+"""How far below 1 the score of an answer can lie, and a difficulty has to."""
+
+
+def hardest(difficulty: FloatArray) -> FloatArray:
+    """Return the largest threshold at which a question gets six calls, for each difficulty.
+
+    >>> hardest(np.array([0.0, 0.3, 0.7, 1.0])).round(4)
+    array([0.   , 0.073, 0.3  , 1.   ])
+    """
+    at = difficulty / (difficulty + ODDS * (1 - difficulty))
+    rounded: FloatArray = at.round(12)  # so that 0.7 gives 0.3 and not its neighbour
+    return rounded
+
+
+def calls_at(difficulty: FloatArray, kappa: float) -> IntArray:
+    """Return how many calls questions get at a threshold, [n]: 1, 2 or 6.
+
+    >>> calls_at(np.array([0.29, 0.3, 0.69, 0.71]), 0.3)
+    array([1, 2, 2, 6])
+    """
+    calls = np.where(difficulty >= kappa, 2, 1)
+    return np.where(hardest(difficulty) >= kappa, MOST, calls)
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """How likely the answer so far is wrong, by logistic regression."""
+
+    mean: FloatArray
+    """[F] of the call features."""
+    scale: FloatArray
+    """[F]"""
+    weight: FloatArray
+    """[F + 512 + 1] of the call features, the question's hashed words and a constant."""
+
+    def of(self, seen: FloatArray, words: FloatArray | None) -> FloatArray:
+        """Return it for each question, [n], from 0 to just below 1.
+
+        Args:
+            seen: [n, F] call features.
+            words: [n, 512] the questions' words; None where no text is known.
+        """
+        width = len(self.mean)
+        logit = ((seen - self.mean) / self.scale * self.weight[:width]).sum(axis=1)
+        if words is not None:
+            logit = logit + np.einsum("nd,d->n", words, self.weight[width:-1])
+        likely: FloatArray = 1 / (1 + np.exp(-np.clip(logit + self.weight[-1], -500, 500)))
+        return np.minimum(likely, 1 - 2 * NEARLY)
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Which answer is given: the one of least free energy."""
+
+    scorers: Scorers
+    """How likely each speaker's call is right, by what was recorded beside it."""
+    chance: float
+    """How often two wrong answers are the same."""
+    weight: float
+    """lambda of the free energy."""
+
+    def energy(self, traces: TraceArrays, known: BoolArray) -> FloatArray:
+        """Return the free energy of the answers of known calls, [n, T * L]; inf elsewhere.
+
+        Where a call's surprisal and varentropy are recorded, that of its tokens; for the whole
+        question, where one of its known calls lacks them, that of votes.
+
+        Args:
+            traces: the questions; only known calls are read.
+            known: [n, T * L]
+        """
+        n = len(traces)
+        code = traces.answer.reshape(n, -1).astype(np.int64)
+        by_votes = of_votes(likely_right(self.scorers, traces), code, known, self.chance)
+        names = (SURPRISAL, VARENTROPY)
+        if not all(name in traces.signals for name in names):
+            return by_votes
+        told, spread = (traces.signals[name].reshape(n, -1).astype(np.float64) for name in names)
+        by_tokens = told + self.weight * spread
+        answered = known & (code >= 0)
+        complete = ~(np.isnan(by_tokens) & answered).any(axis=1, keepdims=True)
+        of_tokens = np.where(answered, np.nan_to_num(by_tokens), np.inf)
+        return np.where(complete, of_tokens, by_votes)
+
+
+def by_speaker(traces: TraceArrays, values: NDArray[Any]) -> NDArray[Any]:
+    """Arrange values of calls, [n, T, L], as [R, K] for K speakers: roles, or rounds if one."""
+    return values.reshape(-1, traces.n_roles if traces.n_roles > 1 else traces.horizon)
+
+
+def signals_by_speaker(traces: TraceArrays, names: tuple[str, ...]) -> FloatArray:
+    """Return recorded numbers on a scale that suits a logit, [R, F, K]; NaN where unknown."""
+    found = np.full((*by_speaker(traces, traces.answer).shape, len(names)), np.nan)
+    for place, name in enumerate(names):
+        if name in traces.signals:
+            found[..., place] = on_scale(name, by_speaker(traces, traces.signals[name]))
+    return found.swapaxes(1, 2)
+
+
+def likely_right(scorers: Scorers, traces: TraceArrays) -> FloatArray:
+    """Return how likely each call is right, [n, T * L], within (0, 1)."""
+    p = scorers.p_of(signals_by_speaker(traces, scorers.names))
+    return np.clip(p, 0.001, 0.999).reshape(len(traces), -1)
+
+
+@dataclass(frozen=True)
+class OdarPolicy:
+    """A fixed order of calls; the difficulty of the question says after how many it ends."""
+
+    features: CallFeatures
+    order: IntArray
+    """[S] the line of each call, from the first on."""
+    difficulty: Difficulty
+    """What the first call and the text say."""
+    again: Difficulty | None
+    """What the first two calls and the text say, where difficulty is estimated anew (ours)."""
+    fusion: Fusion
+    stochastic: bool = False
+    space: ClassVar[SpaceName] = "calls"
+    parameters: ClassVar[None] = None
+
+    def decide(self, state: State) -> Decision:
+        """Go on with d after the first call, with `hardest(d)` until the sixth, then no more.
+
+        An answer scores nearly 1, whichever it is, so that a threshold is about difficulty alone;
+        by how much less says which single answer is given.
+        """
+        line = self._next(state)
+        if not state.turn:
+            return Decision(line, np.ones(len(state)), np.ones((len(state), 1)))
+        made = state.bought.sum(axis=1)
+        go_on = np.zeros(len(state))
+        early = made == 1
+        if early.any():
+            go_on[early] = self._of(state, 1)[early]
+        late = (made > 1) & (made < MOST)
+        if late.any():
+            go_on[late] = hardest(self._of(state, 1 if self.again is None else 2))[late]
+        energy = self.fusion.energy(state.recorded, state.known)
+        latest = np.take_along_axis(energy, state.latest, axis=1)
+        return Decision(line, go_on, 1.0 - NEARLY * (1.0 - 1.0 / (1.0 + latest)))
+
+    def _of(self, state: State, calls: int) -> FloatArray:
+        """Return the difficulty after so many calls, [n], whatever was learned later."""
+        then = State(
+            state.recorded, state.space, state.offered, state.history[:, :calls], state.budget
+        )
+        seen = self.features.look(state.recorded, np.arange(len(state)), then.known)
+        by = self.again if self.again is not None and calls > 1 else self.difficulty
+        return by.of(seen, words(state.recorded))
+
+    def _next(self, state: State) -> IntArray:
+        """Return the first line of the order whose next item is due and can be bought, [n]."""
+        line = np.full(len(state), NOTHING)
+        count = np.zeros(state.space.lines, dtype=np.int64)
+        for of in self.order.tolist():
+            due = (line == NOTHING) & (state.bought[:, of] <= count[of]) & state.can_buy[:, of]
+            line[due] = of
+            count[of] += 1
+        return line
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and the settings that a bundle keeps."""
+        arrays: dict[str, NDArray[Any]] = {"order": self.order}
+        settings: dict[str, Any] = {"features": msgspec.to_builtins(self.features)}
+        parts = {"difficulty": self.difficulty, "again": self.again, "fusion": self.fusion}
+        for name, part in parts.items():
+            if part is not None:
+                found, settings[name] = state_of(part)
+                arrays |= {f"{name}.{key}": finite(values) for key, values in found.items()}
+        return arrays, settings
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Rebuild the policy from what `to_state` returned."""
+
+        def part(kind: type[Any], name: str) -> Any:
+            return rebuilt(kind, under(f"{name}.", arrays), settings[name])
+
+        return cls(
+            msgspec.convert(settings["features"], CallFeatures),
+            arrays["order"],
+            part(Difficulty, "difficulty"),
+            part(Difficulty, "again") if "again" in settings else None,
+            part(Fusion, "fusion"),
+        )
+
+
+def words(traces: TraceArrays) -> FloatArray | None:
+    """Return the questions' hashed words, [n, 512]; None where no text is known."""
+    if traces.question is None or not any(traces.question):
+        return None
+    return word_vectors(traces.question.tolist())

@@ -1,0 +1,1 @@
+"""Language models that run in this process, and the weights that ship."""

@@ -1,0 +1,1 @@
+"""Promises that only research uses: along a stream, and for another mix of questions."""

@@ -1,0 +1,1 @@
+"""Pages and tables of comparisons and of controllers."""

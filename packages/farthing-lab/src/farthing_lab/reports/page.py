@@ -1,0 +1,199 @@
+"""A comparison as a folder: `results.json`, `table.md` and the self-contained `report.html`."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from farthing.errors import MissingExtraError
+from farthing.process.value import Interval
+from farthing.promises.base import Promise
+from farthing.promises.texts import REALISED, decimal
+from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
+from farthing.reports.base import (
+    Grid,
+    alphas,
+    best,
+    cheapest_promised,
+    mean_of,
+    promised,
+    ran,
+    rows_at,
+    write_all,
+)
+from farthing.reports.payer import Offer
+from farthing.reports.rendering import render
+from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
+from farthing.reports.style import looks
+from farthing_lab.comparison.results import results_json
+from farthing_lab.reports import promises, summary, tables
+from farthing_lab.reports.glossary import columns, explained
+from farthing_lab.reports.offer import offer
+from farthing_lab.reports.promises import goal_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """The plots of one alpha as inline SVG, each empty where there is nothing to draw."""
+
+    saved: str = ""
+    """What is saved against what is lost; empty where no reference is known."""
+    frontier: str = ""
+    boxes: str = ""
+    training: str = ""
+    missing: str = ""
+    """Why nothing is drawn: what must be installed."""
+
+
+@dataclass(frozen=True)
+class AlphaSection:
+    """What the page says about one alpha."""
+
+    anchor: str
+    offer: Offer
+    """What the first screen says."""
+    reading: str
+    """How to read its figure."""
+    sets: bool
+    """Whether a set of answers is promised, rather than a single one."""
+    what: str
+    """What is drawn beside cost."""
+    promise: str
+    reached: str
+    optimum: str
+    everything: bool
+    """Whether the policies with a promise all return everything."""
+    grids: tuple[Grid, ...]
+    drawings: Drawings
+
+
+def write_report(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write the three files of a comparison into a folder, which is made if need be."""
+    contents = {
+        "results.json": results_json(comparison),
+        "table.md": tables.markdown(comparison),
+        "report.html": html(comparison),
+    }
+    return write_all(folder, contents, "report")
+
+
+def html(comparison: Comparison) -> str:
+    """Return the report as one page that asks nothing of the network and runs no script.
+
+    Every name that comes from traces is escaped; the plots escape theirs themselves.
+    """
+    return render(
+        "page.html",
+        comparison.source,
+        comparison=comparison,
+        sections=[_section(comparison, alpha) for alpha in alphas(comparison)],
+        setting=summary.setting(comparison),
+        doubts=summary.doubts(comparison),
+        words=explained(comparison),
+        columns=columns(comparison),
+        no_certificate=promises.NO_CERTIFICATE,
+        colours={
+            name: look[0] for name, look in looks(row.policy for row in comparison.rows).items()
+        },
+    )
+
+
+def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
+    shown = decimal(alpha)
+    goal = goal_of(comparison, alpha)
+    beside = of_comparison(comparison, alpha)
+    return AlphaSection(
+        anchor=f"alpha-{shown}",
+        offer=offer(comparison, alpha),
+        reading=beside.sentence() if beside else "",
+        sets=comparison.promise is None,
+        what=goal.name,
+        promise=summary.promise(comparison, alpha),
+        reached=summary.reached(comparison, alpha),
+        optimum=summary.optimum_played(comparison),
+        everything=comparison.promise is None
+        and bool(promised(comparison, alpha))
+        and not cheapest_promised(comparison, alpha),
+        grids=tuple(tables.written_grids(comparison, alpha)),
+        drawings=_drawings(comparison, alpha, beside),
+    )
+
+
+def _drawings(comparison: Comparison, alpha: Fraction, beside: SavedAgainstLost | None) -> Drawings:
+    try:
+        from farthing.reports import saved_figure  # noqa: PLC0415 - an extra, as is the next
+        from farthing_lab.reports import plots  # noqa: PLC0415 - an extra, as is the next
+        from farthing_lab.reports.training import TrainingCurves, training  # noqa: PLC0415
+    except MissingExtraError as error:
+        return Drawings(missing=str(error))
+
+    def inline(figure: "Figure", title: str) -> str:
+        drawn = saved_figure.svg(figure, f"{title}, alpha {decimal(alpha)}")
+        return Markup(drawn)  # noqa: S704 - matplotlib has escaped every text
+
+    rows = rows_at(comparison, alpha)
+    trained = training(
+        [TrainingCurves(r.policy, r.label, r.curves) for r in rows if r.curves], alpha
+    )
+    frontier = ""
+    if comparison.promise is None or any(len(row.frontier) > 1 for row in rows):
+        name = goal_of(comparison, alpha).name.lower()
+        frontier = inline(plots.frontier(comparison, alpha), f"Cost and {name}")
+    return Drawings(
+        saved=inline(saved_figure.figure(beside), "Saved and lost") if beside else "",
+        frontier=frontier,
+        boxes=inline(plots.boxes(comparison, alpha), "Spread over splits"),
+        training=inline(trained, "Training curves") if trained else "",
+    )
+
+
+def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost | None:
+    """Return what was compared at one alpha; None where the reference was not recorded alone."""
+    today, promise = comparison.today, comparison.promise
+    if today is None or not today.cost_usd:
+        return None
+    held = promise if promise is not None and promise.held_to_reference else None
+    winner = best(comparison, alpha)
+    marks, sweeps = [], []
+    for row in rows_at(comparison, alpha):
+        lost = _lost(row, held)
+        if not ran(row) or SAVED not in row.per_split or isnan(lost):
+            continue
+        saved, chosen = mean_of(row, SAVED), row is winner
+        if not saved and not lost and not chosen:  # the reference, or what proved nothing
+            continue
+        within = None
+        if row is winner and GAINED in row.intervals and (held is None or held.needs_gold):
+            within = _turned(row.intervals[GAINED])
+        single = row.policy.startswith("always-") and not chosen
+        marks.append(Mark(row.policy, row.label, saved, lost, within, single, chosen))
+        reached = today.accuracy if held is None else _top(held)
+        swept = sorted(row.curve if held is None else row.frontier)
+        if len(swept) > 1:
+            points = tuple((reached - right, 1 - cost / today.cost_usd) for cost, right in swept)
+            sweeps.append(Sweep(row.policy, row.label, points))
+    measure = "accuracy" if held is None or held.needs_gold else "agreement"
+    allowed = None if held is None else float(held.margin)
+    return SavedAgainstLost(today.role, measure, allowed, tuple(marks), tuple(sweeps))
+
+
+def _turned(gained: Interval) -> Interval | None:
+    """Return the interval of a loss from that of a gain; None of a single split."""
+    low, high = gained
+    return None if isnan(low) else (-high, -low)
+
+
+def _lost(row: Row, held: Promise | None) -> float:
+    """Return what a row loses of the figure that its promise is about, else of accuracy."""
+    return -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
+
+
+def _top(held: Promise) -> float:
+    """Return the figure of the reference itself: no difference, or all answers its own."""
+    return (held.line or 0.0) + float(held.margin)

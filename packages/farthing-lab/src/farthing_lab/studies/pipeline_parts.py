@@ -1,0 +1,321 @@
+"""A task in parts, one budget: who does which part, with how many samples; beside even shares.
+
+Half of the recorded tasks choose, and the other half measures what came of it. In place of money
+the budget may be tokens: see `part_tokens`.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from farthing.errors import InputError
+from farthing.methods.cards import system
+from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
+from farthing.reports.table import Heading, Record, Table, counted, share_interval
+from farthing.traces.arrays import IntArray
+from farthing_lab.methods.allocators.agent_tts import AgentTts, Proposer, Space, even, rule
+from farthing_lab.methods.allocators.base import Allocator, ItemBatch, room_nano
+from farthing_lab.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, spent, whole
+from farthing_lab.studies.part_samples import MeasuredParts, logarithmic, measure, read_parts
+from farthing_lab.studies.part_tokens import Caps, cap
+from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport
+
+EVENLY = "even shares"
+OWN = {"plan-and-budget": "Plan-and-Budget", "agent-tts": "AgentTTS"}
+"""Allocators that share a task's budget in a way of their own; others go by `logarithmic`."""
+KEY = (
+    "USD and right: of tasks that chose nothing. Even shares: each part's best option for an equal "
+    "share. A task is right if all its parts are."
+)
+CAPS_KEY = "Tokens: what a task really takes. E3: the share of right tasks, squared, a token."
+
+
+@dataclass(frozen=True)
+class PipelineParts:
+    """Share a task's budget among its parts: which model does each, and with how many samples.
+
+    From recorded samples of every part. Half of the tasks choose, the other half says what that
+    costs and how often all parts are right, beside even shares at the same budget. With --tokens
+    it is a cap on what the best model of each part may write.
+
+    Example: farthing study parts --parts parts.toml --budget 0.002
+    """
+
+    parts: Annotated[
+        Path,
+        StudyOption("TOML: a section [parts.NAME] for each, with the sample traces of each model."),
+    ]
+    budget: Annotated[Fraction | None, StudyOption("For one task, all its parts.")] = None
+    tokens: Annotated[
+        int | None,
+        StudyOption("In place of --budget: what a task may write in all its parts.", least=1),
+    ] = None
+    allocator: Annotated[
+        str | None,
+        StudyOption(
+            "Who shares the budget; others stand beside it.  [default: lagrangian]",
+            complete="allocators",
+        ),
+    ] = None
+    trials: Annotated[
+        int | None, StudyOption("That AgentTTS makes, on recorded tasks.  [default: 60]", least=1)
+    ] = None
+    seed: Seed = 0
+
+    def measure(self, context: StudyContext) -> "SharedBudget | Caps":
+        """Share the budget, or the tokens, in several ways."""
+        del context  # nothing is said on the way
+        if (self.budget is None) == (self.tokens is None):
+            raise InputError("say what a task may cost: --budget USD, or --tokens N; one of both")
+        if self.tokens is not None and (self.allocator is not None or self.trials is not None):
+            raise InputError(
+                "--tokens lays every way to share them side by side; leave --allocator and "
+                "--trials out"
+            )
+        allocator = self.allocator or "lagrangian"
+        system("allocator", allocator)
+        parts = read_parts(self.parts)
+        if self.budget is None:
+            return cap(parts, self.tokens or 0, seed=self.seed)
+        nano, trials = int(self.budget * NANO_PER_USD), self.trials or 60
+        return share(measure(parts, seed=self.seed), nano, allocator, trials=trials, seed=self.seed)
+
+    def report(self, measured: "SharedBudget | Caps") -> StudyReport:
+        """Say what a task costs or takes and how often it is right, and what each part gets."""
+        name = self.parts.name
+        return _of_tokens(measured, name) if isinstance(measured, Caps) else _of_usd(measured, name)
+
+
+def _of_usd(shared: "SharedBudget", source: str) -> StudyReport:
+    records = [_record(shared, row) for row in shared.rows]
+    ways = Table(
+        (
+            ("Budget shared by", lambda r: r["name"]),
+            (
+                "USD a task",
+                lambda r: significant(r["cost_usd"], 4) if r["parts"] else "none fits",
+            ),
+            ("right", lambda r: f"{r['right']:.1%}" if r["parts"] else ""),
+            ("95 %", lambda r: _within_half(r) if r["parts"] else ""),
+        ),
+        records,
+        bold=(0,),
+    )
+    beside = next(record for record in records if record["name"] == EVENLY)
+    names = shared.measured.parts
+    each = Table(
+        (
+            ("Part", lambda r: r["part"]),
+            *_gets("ours", "USD"),
+            *_gets("even", "even: USD"),
+        ),
+        [
+            {
+                "part": part,
+                "ours": (records[0]["parts"] or {}).get(part),
+                "even": (beside["parts"] or {}).get(part),
+            }
+            for part in names
+        ],
+    )
+    return StudyReport(
+        f"{source}: {len(names)} parts, {counted(shared.tasks, 'task')} to measure on, a budget "
+        f"of {dollars(shared.budget_nano)} a task",
+        (ways, each),
+        {
+            "budget_usd": usd_from_nano(shared.budget_nano),
+            "tasks": shared.tasks,
+            "same_tasks_in_all_parts": shared.measured.together,
+            "rows": records,
+        },
+        KEY,
+    )
+
+
+def _gets(who: str, heading: str) -> list[Heading]:
+    def option(record: Record) -> str:
+        gets = record[who]
+        times = gets["samples"]
+        return str(gets["model"]) if times == 1 else f"{gets['model']} x{times}"
+
+    return [
+        (heading, lambda r: significant(r[who]["expected_cost_usd"], 3) if r[who] else ""),
+        ("gets", lambda r: option(r) if r[who] else ""),
+        ("right", lambda r: f"{r[who]['chance']:.1%}" if r[who] else ""),
+    ]
+
+
+def _of_tokens(caps: Caps, source: str) -> StudyReport:
+    records = [
+        {
+            "name": row.name,
+            "caps": dict(zip(caps.parts, row.cap.tolist(), strict=True)),
+            "tokens": row.tokens,
+            "right": row.right,
+            "right_half_interval": row.half_interval,
+            "e3": row.e3,
+        }
+        for row in caps.rows
+    ]
+    ways = Table(
+        (
+            ("Shared by", lambda r: r["name"]),
+            ("tokens", lambda r: f"{r['tokens']:.1f}"),
+            ("right", lambda r: f"{r['right']:.1%}"),
+            ("95 %", _within_half),
+            ("E3 x 1000", lambda r: f"{1000 * r['e3']:.2f}"),
+            ("caps", lambda r: " ".join(map(str, r["caps"].values()))),
+        ),
+        records,
+    )
+    models = dict(zip(caps.parts, caps.models, strict=True))
+    who = ", ".join(f"{part} ({model})" for part, model in models.items())
+    return StudyReport(
+        f"{source}: {len(caps.parts)} parts, {counted(caps.tasks, 'task')} to measure on, "
+        f"{counted(caps.tokens, 'token')} a task",
+        (ways, f"Caps are of {who}."),
+        {"tokens": caps.tokens, "tasks": caps.tasks, "models": models, "rows": records},
+        CAPS_KEY,
+    )
+
+
+def _within_half(record: Record) -> str:
+    right, half = record["right"], record["right_half_interval"]
+    return share_interval((max(0.0, right - half), min(1.0, right + half)))
+
+
+def _record(shared: "SharedBudget", row: "SharedRow") -> dict[str, Any]:
+    if row.choice is None:
+        return {"name": row.name, "parts": None}
+    measured = shared.measured
+    return {
+        "name": row.name,
+        "cost_usd": usd_from_nano(row.cost_nano),
+        "expected_cost_usd": usd_from_nano(row.expected_nano),
+        "right": row.right,
+        "right_half_interval": row.half_interval,
+        "parts": {
+            name: {
+                "model": measured.models[int(measured.model[i, k])],
+                "samples": int(measured.samples[i, k]),
+                "expected_cost_usd": usd_from_nano(int(shared.batch.expected_nano[i, k])),
+                "chance": float(shared.batch.value[i, k]),
+            }
+            for i, (name, k) in enumerate(zip(measured.parts, row.choice.tolist(), strict=True))
+        },
+    }
+
+
+@dataclass(frozen=True)
+class SharedRow:
+    """One way to share the budget."""
+
+    name: str
+    choice: IntArray | None
+    """[m]; None: it does not fit the budget."""
+    expected_nano: int = 0
+    """A task, by the tasks that chose."""
+    cost_nano: float = 0.0
+    """A task, by the others, as are the next two."""
+    right: float = 0.0
+    half_interval: float = 0.0
+
+
+@dataclass(frozen=True)
+class SharedBudget:
+    """All ways, and what each part gets."""
+
+    measured: MeasuredParts
+    batch: ItemBatch
+    """Parts and options by the tasks that chose."""
+    budget_nano: int
+    rows: tuple[SharedRow, ...]
+    """That of the allocator that was asked for first."""
+    tasks: int
+    """Measured on."""
+
+
+def share(
+    measured: MeasuredParts,
+    budget_nano: int,
+    allocator: str = "lagrangian",
+    *,
+    proposer: Proposer = rule,
+    trials: int = 60,
+    seed: int = 0,
+) -> SharedBudget:
+    """Share a budget a task among its parts in several ways.
+
+    The budget is for a task's expected cost. The row of `allocator` comes first. AgentTTS tries
+    what `proposer` says, on the recorded tasks to choose by, so that no trial of it costs anything.
+    """
+    ours, others = measured.half("choose", seed), measured.half("measure", seed)
+    batch = ours.batch()
+    if batch.least_nano > budget_nano:
+        raise InputError(
+            f"the budget is {dollars(budget_nano)} a task, and the cheapest options of its "
+            f"{len(batch)} parts cost {dollars(batch.least_nano)}; give at least that"
+        )
+    space = measured.space(batch, budget_nano)
+
+    def chosen_by(name: str) -> IntArray:
+        if name == "plan-and-budget":
+            return PLAN_AND_BUDGET.shared(batch, budget_nano, measured.credit)
+        if name == "agent-tts":
+            search = AgentTts(trials, proposer, seed)
+            return search.maximise(space, lambda k: float(ours.tasks(k).mean())).choice
+        other: Allocator = system("allocator", name)
+        return other.allocate(logarithmic(batch), budget_nano).choice
+
+    named = list(dict.fromkeys([allocator, "lagrangian", *OWN]))
+    choices: list[tuple[str, IntArray | None]] = [
+        *((OWN.get(name, name), chosen_by(name)) for name in named),
+        (EVENLY, evenly(batch, budget_nano)),
+        *_alone(measured, space, ours),
+    ]
+    rows = tuple(_row(name, choice, batch, others) for name, choice in choices)
+    return SharedBudget(measured, batch, budget_nano, rows, others.right[0].shape[1])
+
+
+def evenly(batch: ItemBatch, budget_nano: int) -> IntArray:
+    """Return each part's best option within an even share, [m]; what is left is passed on.
+
+    A part whose cheapest option costs more than that gets it, and the others share the rest.
+    """
+    room_nano(batch, budget_nano)
+    least = batch.expected_nano[np.arange(len(batch)), batch.cheapest]
+    dear = np.zeros(len(batch), dtype=bool)
+    while True:
+        left = budget_nano - int(least[dear].sum())
+        each = np.where(dear, least, left / max(1, int((~dear).sum())))
+        if not (more := (least > each) & ~dear).any():
+            break
+        dear |= more
+    return spent(batch, np.maximum(least, whole(each, budget_nano)), budget_nano)
+
+
+def _alone(
+    measured: MeasuredParts, space: Space, ours: MeasuredParts
+) -> list[tuple[str, IntArray | None]]:
+    """Return the best model for everything, and the cheapest option of each part."""
+    everyone = [
+        np.array(options)
+        for options in even(space)
+        if len({int(space.model[i, k]) for i, k in enumerate(options)}) == 1 and space.fits(options)
+    ]
+    best = max(everyone, key=lambda options: ours.tasks(options).mean(), default=None)
+    name = "one model for all"
+    if best is not None:
+        name += f": {measured.models[int(space.model[0, best[0]])]}"
+    return [(name, best), ("the cheapest of each part", space.batch.cheapest)]
+
+
+def _row(name: str, choice: IntArray | None, batch: ItemBatch, others: MeasuredParts) -> SharedRow:
+    if choice is None:
+        return SharedRow(name, None)
+    pairs = zip(others.cost_nano, choice.tolist(), strict=True)
+    cost = sum(float(costs[k].mean()) for costs, k in pairs)
+    return SharedRow(name, choice, batch.cost_of(choice), cost, *others.interval(choice))

@@ -1,0 +1,323 @@
+"""Try settings of a policy: chosen within the training part, then judged on test questions once.
+
+Each setting is trained on all folds of the training part but one and judged on that one, by what
+it costs there at the coverage that is asked for. Neither calibration nor test questions take part
+in the choice. What won is then trained on the whole training part and compared with the policy as
+it is, on splits that nothing has seen.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from farthing import __version__
+from farthing.errors import CalibrationError, InputError, TooFewTracesError
+from farthing.methods.base import Dataset, Progress
+from farthing.process.batch_replay import replay
+from farthing.promises.certificate import Population
+from farthing.promises.kinds.split import split_rank, split_threshold
+from farthing.recommendation.base import Candidate, Comparison, Event, Watch, ignore
+from farthing.recommendation.candidates import single_candidate
+from farthing.recommendation.fitting import fit
+from farthing.recommendation.metrics import metrics
+from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.copies import Content, CopyGroups
+from farthing.traces.costs import check_costs
+from farthing.traces.fingerprint import fingerprint
+from farthing.traces.splits import divide
+from farthing_lab.comparison.compare import compare_these
+from farthing_lab.comparison.plan import Plan
+from farthing_lab.comparison.trainings import ENGINES, cores, preload_workers
+from farthing_lab.studies.settings import (
+    Settings,
+    read_choice,
+    settings_of,
+    tried,
+    with_settings,
+    written,
+)
+from farthing_lab.studies.trial_cache import Figures, Key, Trials
+
+KEPT = "trials.jsonl"
+ALL = "trainings of the sweep"
+"""What a progress display calls the whole."""
+TUNED = "-tuned"
+"""What ends the name of the candidate that won."""
+
+
+@dataclass(frozen=True)
+class SettingSearch:
+    """What is tried of which policy."""
+
+    policy: str
+    """A candidate's name, such as `lookahead`."""
+    choices: tuple[str, ...]
+    """`leaf=10,20,40`, `epsilon=0.001..0.1`: see `settings.read_choice`."""
+    draw: int | None = None
+    """How many settings are drawn at random; None: the whole grid."""
+    folds: int = 3
+    """Into how many the training part is divided."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting and how it did."""
+
+    changed: Settings
+    """What differs from the unchanged policy."""
+    settings: Settings
+    """Everything that can be set."""
+    figures: tuple[Figures, ...]
+    """One for each training that is finished: the folds of the first seed, then of the next."""
+
+    def mean(self, metric: str) -> float:
+        """Return the mean over the trainings."""
+        return float(np.mean([figures[metric] for figures in self.figures]))
+
+
+@dataclass(frozen=True)
+class SettingSweep:
+    """What was tried, what won, and how that does on test questions."""
+
+    source: str
+    fingerprint: str
+    """SHA-256 of the traces' arrays."""
+    search: SettingSearch
+    plan: Plan
+    sizes: Mapping[str, int]
+    """Questions in `train`, `calibrate` and `test`."""
+    tried: tuple[Setting, ...]
+    """The unchanged policy, then every setting, in the order of the search."""
+    resumed: int
+    """Trainings that an earlier run had finished."""
+    features: tuple[str, ...] = ()
+    """Recorded numbers that the policy sees beside the built-in features."""
+    test: Comparison | None = None
+    """The winner beside the unchanged policy; None where the sweep was interrupted before."""
+
+    @property
+    def alpha(self) -> Fraction:
+        """The promised share of misses."""
+        return self.plan.alphas[0]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether anything is left to do."""
+        return self.test is None or self.test.splits < self.plan.splits
+
+    @property
+    def trainings(self) -> int:
+        """How many trainings of each setting there are to be."""
+        return self.search.folds * self.plan.seeds
+
+    @property
+    def ranked(self) -> list[Setting]:
+        """The settings whose trainings are all finished, the cheapest first."""
+        whole = [setting for setting in self.tried if len(setting.figures) == self.trainings]
+        return sorted(whole, key=lambda setting: setting.mean("cost_usd"))
+
+
+@dataclass(frozen=True)
+class TuningTrial:
+    """Train on all folds but one, and judge on that one."""
+
+    name: str
+    what: str
+    """The settings, in words."""
+    learner: Any
+    alpha: Fraction
+    population: Population
+    empty: str
+    seed: int
+    """Of the training."""
+    division: tuple[int, int, int]
+    """Seed that the folds are drawn with, how many there are, and which one judges."""
+    instant: bool = False
+
+    def run(self, train: TraceArrays, progress: Progress) -> Figures | None:
+        """Return every metric on the fold, at the threshold that covers just enough of it."""
+        learn, judge = fold(train.content, *self.division)
+        try:
+            fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
+            replayed = replay(fitted.policy, train.take(judge), self.empty)
+            threshold = split_threshold(replayed.critical, self.alpha, self.population)
+        except (InputError, CalibrationError, ValueError, ArithmeticError) as problem:
+            raise InputError(f"{self.what}: {problem}") from None
+        return None if fitted.stopped_early else metrics(replayed.act(threshold.kappa))
+
+
+def fold(content: Content, seed: int, folds: int, which: int) -> tuple[IntArray, IntArray]:
+    """Return the questions of all folds but one, and those of that one; copies are in one.
+
+    >>> learn, judge = fold(np.arange(7, dtype=np.uint64), seed=0, folds=3, which=0)
+    >>> len(learn), len(judge)
+    (4, 3)
+    """
+    together = CopyGroups.of(content, np.arange(len(content)))
+    number = np.random.default_rng(seed).permutation(len(together.distinct)) % folds
+    judge = together.all_of(together.distinct[number == which])
+    return np.setdiff1d(together.rows, judge), judge
+
+
+def sweep(
+    dataset: Dataset, search: SettingSearch, plan: Plan, folder: Path, watch: Watch = ignore
+) -> SettingSweep:
+    """Try settings of one policy, choose one, and judge it on test questions.
+
+    Finished trainings are kept in `folder`, and none is run again that is there already, even if
+    the search has changed meanwhile. Ctrl-C ends the work early; the sweep then holds what was
+    complete. The results do not depend on the workers, the engine, or on interruptions.
+    """
+    dataset = dataset.in_common()
+    check_costs(dataset.traces)
+    preload_workers(
+        replace(plan, policies=(search.policy,), seeds=plan.seeds * search.folds), dataset
+    )
+    candidate = _swept(dataset, search.policy)
+    arrays = dataset.arranged(candidate.method.space)
+    settings = [{}, *_asked(candidate.learner, search, plan.seed)]
+    division = divide(arrays, np.random.default_rng(plan.seed), **plan.sizes)
+    train = arrays.take(division.train)
+    _check_folds(len(train), search.folds, plan.alphas[0])
+    work = _work(candidate, settings, search, plan, fingerprint(train))
+    kept = Trials(folder / KEPT)
+    before = sum(kept.get(key) is not None for key, _ in work)
+    figures = _figures(work, kept, plan, train, watch)
+    each = search.folds * plan.seeds
+    done = SettingSweep(
+        dataset.name,
+        fingerprint(dataset.traces),
+        search,
+        plan,
+        division.sizes,
+        tuple(
+            Setting(
+                changed,
+                settings_of(with_settings(candidate.learner, changed)),
+                tuple(one for one in figures[i * each : (i + 1) * each] if one is not None),
+            )
+            for i, changed in enumerate(settings)
+        ),
+        before,
+        dataset.features,
+    )
+    if any(one is None for one in figures):
+        return done
+    return replace(done, test=_judged(done, candidate, dataset, watch))
+
+
+def _swept(dataset: Dataset, name: str) -> Candidate:
+    candidate, learner = single_candidate(dataset, name)
+    if candidate.calibration != "split":
+        raise InputError(
+            f"the policy '{name}' promises no coverage to compare costs at; sweep one that does, "
+            "such as ccpo, cpo-batch or lookahead"
+        )
+    if not settings_of(learner):
+        raise InputError(f"the policy '{name}' has nothing that can be set")
+    return candidate
+
+
+def _asked(learner: Any, search: SettingSearch, seed: int) -> list[Settings]:
+    """Return the settings to try, without the one that the learner has anyway."""
+    read = [read_choice(learner, text) for text in search.choices]
+    names = [name for name, _ in read]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise InputError(f"{double} is tried twice; name all of its values at once")
+    if not read:
+        known = ", ".join(settings_of(learner))
+        raise InputError(f"nothing to try; add --try NAME=VALUE,VALUE with one of {known}")
+    present = settings_of(learner)
+    found = tried(dict(read), search.draw, np.random.default_rng(seed))
+    return [one for one in found if any(present[name] != value for name, value in one.items())]
+
+
+def _check_folds(n: int, folds: int, alpha: Fraction) -> None:
+    if split_rank(n // folds, alpha) < 1:
+        raise TooFewTracesError(
+            f"{n:,} training questions in {folds} folds are {n // folds:,} a fold, which is too "
+            f"few to tell a coverage of {float(1 - alpha):g}; record more, or ask for fewer folds"
+        )
+
+
+def _work(
+    candidate: Candidate,
+    settings: Sequence[Settings],
+    search: SettingSearch,
+    plan: Plan,
+    questions: str,
+) -> list[tuple[Key, TuningTrial]]:
+    """Return every training with what it depends on, setting after setting."""
+    work: list[tuple[Key, TuningTrial]] = []
+    for number, changed in enumerate(settings):
+        learner = with_settings(candidate.learner, changed)
+        for seed in range(plan.seed, plan.seed + plan.seeds):
+            for which in range(search.folds):
+                division = (plan.seed, search.folds, which)
+                job = TuningTrial(
+                    f"setting {number}, seed {seed}, fold {which}",
+                    written(changed),
+                    learner,
+                    plan.alphas[0],
+                    plan.population,
+                    candidate.empty,
+                    seed,
+                    division,
+                )
+                work.append((_key(candidate.name, job, questions), job))
+    return work
+
+
+def _key(policy: str, job: TuningTrial, questions: str) -> Key:
+    return {
+        "policy": policy,
+        "settings": dict(settings_of(job.learner)),
+        "features": list(getattr(job.learner, "extra_features", ())),
+        "alpha": str(job.alpha),
+        "population": job.population,
+        "seed": job.seed,
+        "division": list(job.division),
+        "questions": questions,
+        "version": __version__,
+    }
+
+
+def _figures(
+    work: Sequence[tuple[Key, TuningTrial]],
+    kept: Trials,
+    plan: Plan,
+    train: TraceArrays,
+    watch: Watch,
+) -> list[Figures | None]:
+    """Return the figures of every training, from earlier or from now; None where interrupted."""
+    left = [(key, job) for key, job in work if kept.get(key) is None]
+    done = len(work) - len(left)
+
+    def keep(place: int, figures: Figures) -> None:
+        nonlocal done
+        done += 1
+        kept.add(left[place][0], figures)
+        watch(Event("train", ALL, done, len(work)))
+
+    watch(Event("train", ALL, done, len(work)))
+    run = ENGINES[plan.engine]
+    run([job for _, job in left], train, plan.workers or cores(), watch, keep)
+    return [kept.get(key) for key, _ in work]
+
+
+def _judged(done: SettingSweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
+    best = done.ranked[0]
+    variant = candidate.variant
+    unchanged = replace(variant, label=f"{candidate.label}, unchanged")
+    taking_part = [replace(candidate, variant=unchanged)]
+    if best.changed:
+        learner = with_settings(candidate.learner, best.changed)
+        label = f"{candidate.label}, {written(best.changed)}"
+        tuned = replace(variant, name=candidate.name + TUNED, label=label, learner=learner)
+        taking_part.append(replace(candidate, variant=tuned))
+    return compare_these(taking_part, dataset, done.plan, watch)

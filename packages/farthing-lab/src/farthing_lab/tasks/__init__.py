@@ -1,0 +1,1 @@
+"""Tasks of benchmarks: their questions, their tools, which answers are the same."""
