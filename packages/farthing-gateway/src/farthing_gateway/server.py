@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.models.chat_serving import bind, shown
+from farthing_gateway.candidate import read_again, tried
 from farthing_gateway.config import ConfigSource, ServeConfig
 from farthing_gateway.log_lines import in_one_line
+from farthing_gateway.reloading import found_at
 from farthing_gateway.storage.migrations import migrate
+from farthing_gateway.workers import Workers, ignore_signals
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -44,15 +47,6 @@ def serve(source: ConfigSource, *, watch: bool, ready: Ready) -> None:
     The tables of its database are made or changed here, before any worker starts.
     """
     config = source.read()
-    try:
-        import uvicorn  # noqa: F401, PLC0415 - an extra
-
-        from farthing_gateway.candidate import read_again, tried  # noqa: PLC0415
-        from farthing_gateway.reloading import found_at  # noqa: PLC0415
-        from farthing_gateway.workers import Workers, ignore_signals  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise MissingExtraError("serving", "serve") from None
-
     ignore_signals()
     asyncio.run(migrate(config.serve.database))
     # What a worker could not open is said here, once and in a line.

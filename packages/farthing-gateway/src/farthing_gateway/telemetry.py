@@ -149,7 +149,7 @@ def open_telemetry(models: Mapping[str, str]) -> Telemetry:
         spans = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
         figures = import_module("opentelemetry.exporter.otlp.proto.http.metric_exporter")
     except ModuleNotFoundError:
-        raise MissingExtraError("OpenTelemetry", "otel") from None
+        raise MissingExtraError("OpenTelemetry", "otel", "farthing-gateway") from None
     named = {"service.name": "farthing", "service.version": __version__}
     # What the environment says of the service goes before our own name for it.
     resource = resources.Resource(named).merge(resources.OTELResourceDetector().detect())

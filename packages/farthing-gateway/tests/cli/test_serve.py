@@ -1,7 +1,6 @@
 """`farthing serve` with what cannot be served: one clear line, exit code 2, nothing started."""
 
 import socket
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -116,16 +115,6 @@ def test_an_address_that_is_taken_is_one_line(refused: Refused) -> None:
         port = taken.getsockname()[1]
         said = refused("serve", "serve.toml", "--port", port)
     assert f"127.0.0.1, port {port}: address already in use" in said
-
-
-def test_an_extra_that_is_not_there_is_one_line(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    Path("serve.toml").write_text(GOOD)
-    said = refused("serve", "serve.toml", "--port", "0")
-    assert "serving needs an optional dependency" in said
-    assert "[serve]" in said
 
 
 def test_what_can_be_served_and_is_doubtful_is_noted(refused: Refused) -> None:

@@ -15,7 +15,7 @@ from gateway_running import models, serve_section
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from farthing.errors import MissingExtraError, StoreError
+from farthing.errors import StoreError
 from farthing_gateway.app_state import open_gateway
 from farthing_gateway.config import read_config
 from farthing_gateway.storage import migrations
@@ -272,16 +272,6 @@ def test_the_version_of_others_in_the_database_is_theirs(bare: str) -> None:
     execute(bare, "INSERT INTO alembic_version VALUES ('9999')")
     asyncio.run(migrate(bare))
     assert rows(bare)["alembic_version"] == [("9999",)]
-
-
-def test_without_alembic_the_extra_is_named(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("running", "running_postgres"):
-        monkeypatch.delitem(
-            sys.modules, f"farthing_gateway.storage.migrations.{name}", raising=False
-        )
-    monkeypatch.setitem(sys.modules, "alembic", None)
-    with pytest.raises(MissingExtraError, match=r"making a gateway's database needs .*\[serve\]"):
-        asyncio.run(migrate(bare))
 
 
 def test_who_serves_tables_of_this_version_loads_nothing_that_makes_tables(where: str) -> None:

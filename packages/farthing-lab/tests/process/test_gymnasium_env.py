@@ -1,8 +1,5 @@
 """The environment against Gymnasium's own checker, and against replay on the same actions."""
 
-import builtins
-import importlib
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.process.replay import outcome, paths, sample
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
@@ -147,17 +144,3 @@ def test_what_it_refuses() -> None:
     traces.recorded[1] = 1
     with pytest.raises(InputError, match=r"1 of 4 questions were recorded in part.*complete"):
         TraceEnv(traces, features)
-
-
-def test_without_gymnasium_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = builtins.__import__
-
-    def absent(name: str, *rest: Any, **named: Any) -> Any:
-        if name.partition(".")[0] == "gymnasium":
-            raise ModuleNotFoundError(name)
-        return found(name, *rest, **named)
-
-    monkeypatch.delitem(sys.modules, "farthing_lab.rl.gymnasium_env")
-    monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[train\]"'):
-        importlib.import_module("farthing_lab.rl.gymnasium_env")

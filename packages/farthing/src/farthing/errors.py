@@ -7,6 +7,7 @@
     │   ├── StoreError             a store of traces or spending that cannot be opened or written
     │   ├── TooFewTracesError      a split too small for what was asked
     │   ├── UnknownNameError       a policy, preset, task ... that nothing has registered
+    │   ├── MissingPackageError    another of the project's packages is not installed
     │   ├── MissingExtraError      an optional dependency is not installed
     │   ├── BundleError            a policy bundle that is foreign, damaged or tampered with
     │   ├── ConfigError            a configuration file: file, field, remedy
@@ -31,11 +32,8 @@
 Every message says what was wrong, where, and what to do about it.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 
 class FarthingError(Exception):
@@ -117,46 +115,13 @@ class MissingPackageError(InputError):
 class MissingExtraError(InputError):
     """An optional dependency is needed and absent.
 
-    >>> print(MissingExtraError("reading Parquet", "parquet"))  # doctest: +ELLIPSIS
-    reading Parquet needs an optional dependency: ...pip install ...[parquet]"
+    >>> print(MissingExtraError("reading Parquet", "parquet"))
+    reading Parquet needs an optional dependency: pip install "./packages/farthing[parquet]"
     """
 
-    def __init__(self, purpose: str, extra: str) -> None:
-        command = install_command(extra, Path(__file__).parent, _direct_url())
+    def __init__(self, purpose: str, extra: str, package: str = "farthing") -> None:
+        command = f'pip install "./packages/{package}[{extra}]"'
         super().__init__(f"{purpose} needs an optional dependency: {command}")
-
-
-def install_command(extra: str, package: Path, direct_url: str | None) -> str:
-    """Return what installs an extra the way that the package itself was installed.
-
-    Args:
-        extra: its name.
-        package: the folder that the package is imported from.
-        direct_url: the record that pip keeps of a package that came from no index (PEP 610).
-
-    >>> install_command("parquet", Path("/usr/lib/python3/site-packages/farthing"), None)
-    'pip install "farthing[parquet]"'
-    """
-    clone = package.parent.parent
-    if package.parent.name == "src" and (clone / "pyproject.toml").is_file():
-        return f'in {clone}: pip install -e ".[{extra}]"'
-    url = json.loads(direct_url or "{}").get("url", "")
-    folder = unquote(urlsplit(url).path) if url.startswith("file:") else ""
-    if folder and (Path(folder) / "pyproject.toml").is_file():
-        return f'in {folder}: pip install ".[{extra}]"'
-    return f'pip install "farthing[{extra}]"'
-
-
-def _direct_url() -> str | None:
-    from importlib.metadata import (  # noqa: PLC0415 - it takes long, and each command loads this
-        PackageNotFoundError,
-        distribution,
-    )
-
-    try:
-        return distribution("farthing").read_text("direct_url.json")
-    except PackageNotFoundError:
-        return None
 
 
 class BundleError(InputError):

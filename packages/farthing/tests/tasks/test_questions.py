@@ -267,7 +267,7 @@ def test_a_data_set_loads_through_the_datasets_library(tmp_path: Path) -> None:
 
 def test_a_data_set_without_the_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=re.escape('".[datasets]"')):
+    with pytest.raises(MissingExtraError, match=re.escape('"./packages/farthing[datasets]"')):
         load_questions("gsm8k", "dataset:openai/gsm8k:main")
 
 

@@ -92,7 +92,7 @@ async def connect(where: str) -> Database:
     try:
         from farthing_gateway.storage.database_postgres import PostgresDatabase  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise MissingExtraError("a PostgreSQL database", "postgres") from None
+        raise MissingExtraError("a PostgreSQL database", "postgres", "farthing-gateway") from None
     return await PostgresDatabase.open(where)
 
 

@@ -185,7 +185,7 @@ def check_weights(pool: "ControllerPool") -> None:
     """Refuse what cannot be loaded, before PyTorch is."""
     pool.weights()
     if find_spec("torch") is None or find_spec("transformers") is None:
-        raise MissingExtraError("a controller of one's own", "lm")
+        raise MissingExtraError("a controller of one's own", "lm", "farthing-lab")
 
 
 def _draw(log: "TrainingLog", modes: list[str], out: Path) -> None:

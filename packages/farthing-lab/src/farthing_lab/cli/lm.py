@@ -133,7 +133,7 @@ def train(
         from farthing_lab.lm.make import make_all
         from farthing_lab.lm.networks import NETWORKS
     except ModuleNotFoundError:
-        raise MissingExtraError("training language models", "lm") from None
+        raise MissingExtraError("training language models", "lm", "farthing-lab") from None
     wanted = [one for one in NETWORKS if not names or one.name in names]
     with trainings() as shown, interruptible(f"the same command goes on from {out}"):
         made = make_all(

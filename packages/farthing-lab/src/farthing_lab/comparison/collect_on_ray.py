@@ -260,7 +260,7 @@ def cluster(doing: str) -> Any:
     try:
         ray = import_module("ray")
     except ImportError as error:
-        raise MissingExtraError(doing, "ray") from error
+        raise MissingExtraError(doing, "ray", "farthing-lab") from error
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     return ray

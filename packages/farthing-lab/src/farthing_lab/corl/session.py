@@ -70,7 +70,7 @@ def load_voice(
     try:
         network, tokenizer = load(str(folder), "float32", device)
     except ImportError:
-        raise MissingExtraError("a controller of one's own", "lm") from None
+        raise MissingExtraError("a controller of one's own", "lm", "farthing-lab") from None
     except (OSError, ValueError) as error:
         problem = str(error).splitlines()[0]
         raise InputError(f"{folder}: the controller cannot be loaded: {problem}") from None

@@ -80,7 +80,7 @@ def _code(token: str) -> int:
 def sentence_vectors(questions: Sequence[str]) -> FloatArray:
     """Encode questions with all-MiniLM-L6-v2 on the processor, [n, 384], each row of length 1."""
     if find_spec(MINILM) is None:
-        raise MissingExtraError("a sentence embedding", "embeddings")
+        raise MissingExtraError("a sentence embedding", "embeddings", "farthing-lab")
     return _stacked([_of_sentence(text) for text in questions], SENTENCE)
 
 

@@ -46,7 +46,7 @@ def adapt(network: Any, rank: int, base: str, seed: int) -> None:
     try:
         import peft  # noqa: PLC0415 - slow to load
     except ModuleNotFoundError:
-        raise MissingExtraError("an adapter", "lm") from None
+        raise MissingExtraError("an adapter", "lm", "farthing-lab") from None
     # Nothing is dropped out: what samples an episode is what learns from it.
     shape = peft.LoraConfig(
         r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear"

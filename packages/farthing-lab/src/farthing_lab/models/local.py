@@ -63,7 +63,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         try:
             network, tokenizer = self._loaded()
         except ImportError:  # torch, which transformers looks for only when it loads
-            raise MissingExtraError("running a local model", "lm") from None
+            raise MissingExtraError("running a local model", "lm", "farthing-lab") from None
         except (OSError, ValueError) as error:
             problem = str(error).splitlines()[0]
             raise InputError(f"the model '{self.path}' cannot be loaded: {problem}") from None

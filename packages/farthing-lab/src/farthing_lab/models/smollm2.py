@@ -24,7 +24,7 @@ def folder() -> Path:
     if kept is not None and kept.is_dir():
         return kept
     if kept is None or find_spec("gguf") is None:
-        raise MissingExtraError("SmolLM2", "smollm")
+        raise MissingExtraError("SmolLM2", "smollm", "farthing-lab")
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, ignore_cleanup_errors=True) as made:
         convert(packed(), Path(made))
@@ -45,7 +45,7 @@ def packed() -> Path:
     places = spec.submodule_search_locations if spec else None
     files = [file for place in places or () for file in sorted(Path(place).glob("*.gguf"))]
     if not files:
-        raise MissingExtraError("SmolLM2", "smollm")
+        raise MissingExtraError("SmolLM2", "smollm", "farthing-lab")
     return files[0]
 
 

@@ -8,18 +8,14 @@ questions at once, and both agree on what every action costs and answers.
 from typing import Any
 
 import numpy as np
+from gymnasium import Env
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from farthing.errors import InputError, MissingExtraError
+from farthing.errors import InputError
 from farthing.features.rounds import CLIP, FeatureSet
 from farthing.money import usd_from_nano
 from farthing.traces.arrays import TraceArrays
-
-try:
-    from gymnasium import Env
-    from gymnasium.spaces import Box, Discrete
-except ModuleNotFoundError:
-    raise MissingExtraError("the Gymnasium environment", "train") from None
 
 Observation = NDArray[np.float32]
 

@@ -83,7 +83,7 @@ def _library() -> Any:
     try:
         return import_module("bm25s")
     except ImportError as error:
-        raise MissingExtraError("searching paragraphs", "search") from error
+        raise MissingExtraError("searching paragraphs", "search", "farthing-lab") from error
 
 
 def read_corpus(path: str | Path) -> list[tuple[str, str]]:

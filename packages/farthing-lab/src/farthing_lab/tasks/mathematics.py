@@ -67,7 +67,7 @@ def _library() -> ModuleType:
     try:
         library = import_module("math_verify")
     except ImportError as error:
-        raise MissingExtraError("comparing mathematics", "math") from error
+        raise MissingExtraError("comparing mathematics", "math", "farthing-lab") from error
     # What it cannot read or decide in time counts as different here and needs no line on stderr.
     logging.getLogger("math_verify").setLevel(logging.CRITICAL + 1)
     return library

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from farthing.errors import InputError, MissingExtraError, UnknownNameError
+from farthing.errors import InputError, UnknownNameError
 from farthing.models.config import ModelsConfig, ModelSection, at_effort
 from farthing.models.openai_compatible import OpenAISettings
 from farthing.models.prices import Price, PriceTable
@@ -140,10 +140,8 @@ def seller_of(model: str) -> str | None:
     >>> seller_of("gpt-4o"), seller_of("my-own")
     ('openai', None)
     """
-    try:
-        from genai_prices import Usage, calc_price  # noqa: PLC0415 - its table takes long to load
-    except ModuleNotFoundError:
-        raise MissingExtraError(f"looking up who sells '{model}'", "live") from None
+    from genai_prices import Usage, calc_price  # noqa: PLC0415 - its table takes long to load
+
     try:
         sold_by = calc_price(Usage(input_tokens=1, output_tokens=1), model).provider.id
     except LookupError:

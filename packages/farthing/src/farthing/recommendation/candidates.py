@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from farthing import plugins
 from farthing.errors import InputError, MissingExtraError, UnknownNameError
 from farthing.methods.base import Dataset, Gives, Learner, Method, Variant
 from farthing.methods.cards import cards
@@ -136,7 +137,10 @@ def _built(method: Method, dataset: Dataset) -> list[Candidate]:
         variants = method.on(dataset)
     except ModuleNotFoundError as missing:
         what = f"the policy '{method.name}' ({missing.name})"
-        raise MissingExtraError(what, method.extras[0] if method.extras else "train") from None
+        package = plugins.package_of("methods", method.name) or "farthing"
+        raise MissingExtraError(
+            what, method.extras[0] if method.extras else "lm", package
+        ) from None
     found = [Candidate(method, each) for each in variants]
     return [_with_features(candidate, dataset.features) for candidate in found]
 

@@ -7,7 +7,7 @@ opens a database looks at its version alone (`storage.database.check_version`).
 import asyncio
 from pathlib import Path
 
-from farthing.errors import MissingExtraError, StoreError
+from farthing.errors import StoreError
 from farthing_gateway.storage.database import (
     SCHEMES,
     VERSION,
@@ -41,17 +41,18 @@ async def migrate(where: str) -> str | None:
     if found == VERSION:
         return found
     check_not_newer(named(where), found)
-    try:
-        if on_server:
-            from farthing_gateway.storage.migrations.running_postgres import upgrade_server  # noqa: PLC0415 - an extra
+    if on_server:
+        from farthing_gateway.storage.migrations.running_postgres import (  # noqa: PLC0415 - an extra
+            upgrade_server,
+        )
 
-            await upgrade_server(where)
-        else:
-            from farthing_gateway.storage.migrations.running import upgrade_file  # noqa: PLC0415
+        await upgrade_server(where)
+    else:
+        from farthing_gateway.storage.migrations.running import (  # noqa: PLC0415 - Alembic takes long to load
+            upgrade_file,
+        )
 
-            await asyncio.to_thread(upgrade_file, where)
-    except ModuleNotFoundError:
-        raise MissingExtraError("making a gateway's database", "serve") from None
+        await asyncio.to_thread(upgrade_file, where)
     return found
 
 
