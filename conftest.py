@@ -19,7 +19,7 @@ collect_ignore = ["packages/farthing-gateway/src/farthing_gateway/storage/migrat
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """Serve chat completions on a local socket; see `packages/farthing/tests/models/chat_server.py`."""
+    """Serve chat completions on a local socket; `chat_server.py` of the core's tests does it."""
     with Endpoint() as server:
         yield server
 

@@ -7,7 +7,8 @@ random workers killed with SIGKILL under load. `start`: seconds to the first ans
 `starts`: 50 starts of four workers that record, on one database; how many went without a worker
 that failed.
 `soak`: 20,000 requests through one worker. `--postgres` takes a private PostgreSQL server
-(`.ci/postgres`) in place of an SQLite file. The small version is `packages/farthing-gateway/tests/gateway/test_crash.py`.
+(`.ci/postgres`) in place of an SQLite file. The small version is
+`packages/farthing-gateway/tests/gateway/test_crash.py`.
 """
 
 import argparse
@@ -23,7 +24,10 @@ from pathlib import Path
 import aiohttp
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests/gateway"), str(ROOT / "tests/models")]
+sys.path[:0] = [
+    str(ROOT / "packages/farthing-gateway/tests/gateway"),
+    str(ROOT / "packages/farthing/tests/models"),
+]
 
 from chat_server import Endpoint  # noqa: E402
 from crashing import against_a_cap, starts, under_kills  # noqa: E402

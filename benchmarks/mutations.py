@@ -32,7 +32,7 @@ from queue import Queue
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
-SOURCE, MOST_ALIVE = "src/farthing", 3
+MOST_ALIVE = 3
 
 
 @dataclass(frozen=True)
@@ -40,46 +40,53 @@ class Room:
     """Sources that are drawn from, and the tests that are nearest to all of them."""
 
     sources: tuple[str, ...]
-    """Below the package, as `Path.glob` takes them."""
+    """Below `packages/*/src`, as `Path.glob` takes them."""
     tests: str
-    """Below tests/, by how their names begin, in the order in which they run."""
+    """Below `packages/*/tests`, by how their names begin, in the order in which they run."""
     first: str = ""
     """Of them, those that run before any other: quick ones that hold many wires."""
 
 
 ROOMS = (
     Room(
-        ("promises/**/*.py",),
+        ("farthing/promises/**/*.py",),
         "promises recommendation/test_levels_are_divided recommendation/test_promises "
         "recommendation/test_what_each recommendation/test_without_gold recommendation/test_copies",
         "recommendation/test_shares_of_delta",
     ),
     Room(
-        ("recommendation/*.py",),
+        ("farthing/recommendation/*.py",),
         "recommendation cli/test_costs cli/test_pipeline",
         "recommendation/test_shares_of_delta recommendation/test_wiring",
     ),
     Room(
-        ("process/play.py", "process/replay.py", "process/operating_points.py"),
+        (
+            "farthing/process/play.py",
+            "farthing/process/replay.py",
+            "farthing/process/operating_points.py",
+        ),
         "process methods/test_lookahead methods/pools/test_agreement_cascade "
         "recommendation/test_missing_calls recommendation/test_selective_promise",
     ),
     Room(
-        tuple(f"traces/{name}.py" for name in ("eligibility", "arrays", "copies", "fingerprint")),
+        tuple(
+            f"farthing/traces/{name}.py"
+            for name in ("eligibility", "arrays", "copies", "fingerprint")
+        ),
         "traces recommendation/test_missing_calls recommendation/test_copies test_bundle "
         "recommendation/test_wiring",
     ),
     Room(
-        ("traces/importers/*.py",),
+        ("farthing/traces/importers/*.py",),
         "traces/test_import cli/test_import cli/test_costs cli/test_several_files",
     ),
     Room(
-        ("money.py", "models/usage.py", "models/prices.py"),
+        ("farthing/money.py", "farthing/models/usage.py", "farthing/models/prices.py"),
         "models/test_prices models/test_dearest_tier models/test_providers gateway/test_spending "
         "runtime/test_unknown_costs",
     ),
     Room(
-        tuple(f"gateway/{name}.py" for name in ("charging", "paid_call", "policy_reply")),
+        tuple(f"farthing_gateway/{name}.py" for name in ("charging", "paid_call", "policy_reply")),
         "gateway/test_disputed gateway/test_spending gateway/test_limits_held "
         "gateway/test_policies gateway/test_fallbacks gateway/test_failed_requests "
         "gateway/test_upstream gateway/test_explanation gateway/test_output_limits "
@@ -87,7 +94,8 @@ ROOMS = (
         "gateway/test_money_wiring gateway/test_upstream.py",
     ),
     Room(
-        ("storage/ledger/*.py", "budgets/**/*.py"), "storage/ledger budgets gateway/test_spending"
+        ("farthing_gateway/storage/ledger/*.py", "farthing/budgets/**/*.py"),
+        "storage/ledger budgets gateway/test_spending",
     ),
 )
 LEFT_OUT = {"wording.py", "texts.py", "parallel.py", "postgres.py"}
@@ -150,7 +158,7 @@ class Signature:
 def signatures() -> Mapping[str, Signature]:
     """Return what everything of the package takes, by its name; of two of a name the last."""
     found = {}
-    for path in (ROOT / SOURCE).rglob("*.py"):
+    for path in ROOT.glob("packages/*/src/**/*.py"):
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found[node.name] = of_function(node.args)
@@ -291,7 +299,7 @@ def mutants() -> list[Mutant]:
     """Return every mutation of the rooms."""
     found = []
     for path in sorted(
-        {p for room in ROOMS for glob in room.sources for p in (ROOT / SOURCE).glob(glob)}
+        {p for room in ROOMS for glob in room.sources for p in ROOT.glob(f"packages/*/src/{glob}")}
     ):
         if path.name in LEFT_OUT:
             continue
@@ -327,15 +335,18 @@ def drawn(n: int, seed: int) -> list[Mutant]:
 
 @cache
 def room_of(path: Path) -> Room:
-    return next(r for r in ROOMS if any(path in (ROOT / SOURCE).glob(glob) for glob in r.sources))
+    return next(
+        r for r in ROOMS if any(path in ROOT.glob(f"packages/*/src/{one}") for one in r.sources)
+    )
 
 
 def nearest(path: Path) -> list[str]:
     """Return what runs for a file: its doctests, tests of its name, of its imports, of its room."""
-    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    parts = path.relative_to(ROOT / "packages").with_suffix("").parts[2:]
     imports = (f"from {'.'.join(parts)} import", f"from {'.'.join(parts[:-1])} import {parts[-1]}")
     tests = {
-        p.relative_to(ROOT / "tests").as_posix(): p for p in (ROOT / "tests").rglob("test_*.py")
+        "/".join(path.relative_to(ROOT / "packages").parts[2:]): path
+        for path in ROOT.glob("packages/*/tests/**/test_*.py")
     }
     room = room_of(path)
     near, quick = (
@@ -352,7 +363,7 @@ def run(tests: Sequence[str], tree: Path, limit: float) -> str:
     """Run tests in a copy of the tree; return what became of a mutant there."""
     command = [sys.executable, "-m", "pytest", "-qx", "-n0", "--tb=no", "-p", "no:cacheprovider"]
     environment = {
-        "PYTHONPATH": str(tree / "src"),
+        "PYTHONPATH": os.pathsep.join(map(str, tree.glob("packages/*/src"))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
     }

@@ -5,7 +5,6 @@ MkDocs calls the functions `on_...`; `mkdocs.yml` names this file.
 
 import ast
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from posixpath import dirname, relpath
@@ -17,8 +16,12 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-SOURCES = ROOT / "src"
-PACKAGE = SOURCES / "farthing"
+PACKAGES = {
+    path.name: path
+    for name in ("farthing", "farthing-gateway", "farthing-lab")
+    for path in (ROOT / "packages" / name / "src" / name.replace("-", "_"),)
+}
+"""The folder of each package by the name that it is imported by, the core first."""
 BESIDE = "repository"
 """Folder of the site that shows what lies outside `docs`."""
 SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
@@ -36,7 +39,8 @@ LINK = re.compile(r"^```.*?^```|\]\((?![a-z]+:)([^)\s#]+)(#[^)\s]*)?\)", re.MULT
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Order the pages: the sections of `index.md`, the rooms from the bottom up, the rest."""
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    api = ["api/index.md", *({room: f"api/{room}.md"} for room in rooms())]
+    api: list[Any] = ["api/index.md"]
+    api += [{name: [f"api/{room}.md" for room in rooms(name)]} for name in PACKAGES]
     nav: list[Any] = ["index.md"]
     for section, text in SECTION.findall(index):
         pages: list[Any] = [{title: path} for title, path in ENTRY.findall(text)]
@@ -47,7 +51,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each room, and one for each file outside `docs` that a page leads to."""
-    pages = {"api/index.md": api_index()} | {f"api/{room}.md": api_page(room) for room in rooms()}
+    every = [room for name in PACKAGES for room in rooms(name)]
+    pages = {"api/index.md": api_index()} | {f"api/{room}.md": api_page(room) for room in every}
     for place, text in pages.items():
         files.append(File.generated(config, place, content=text))
     for path in sorted(beside()):
@@ -77,28 +82,22 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
     return with_links(markdown, Path(source).resolve().parent, lead)
 
 
-def rooms() -> list[str]:
-    """Name the rooms that are in the tree, in the order of the import contract, from the bottom."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    layers = " ".join(project["tool"]["importlinter"]["contracts"][0]["layers"])
-    order = re.findall(r"\w+", layers)[::-1]
-    others = {None, PACKAGE.name, f"{PACKAGE.name}.__main__"}
-    found = {module_name(path) for path in PACKAGE.iterdir()} - others
-    return sorted((name.split(".")[1] for name in found if name), key=order.index)
+def rooms(package: str) -> list[str]:
+    """Name the rooms of a package by their dotted names; itself stands for files beside them."""
+    folders = {path.parent for path in PACKAGES[package].glob("*/*.py")}
+    found = sorted(f"{package}.{folder.name}" for folder in folders if folder.name[0] != "_")
+    return [package, *found]
 
 
 def api_index() -> str:
     """Write the page that lists the rooms, each with the first line of its docstring."""
-    lines = [
-        f"::: {PACKAGE.name}",
-        TOP,
-        "A room imports only from rooms above it in this list.",
-        "",
-    ]
-    for room in rooms():
-        (first, *_) = modules(room)
-        said = ast.get_docstring(ast.parse(first.read_text(encoding="utf-8"))) or "?"
-        lines.append(f"* [`{room}`]({room}.md): {said.splitlines()[0]}")
+    lines = ["# API"]
+    for package in PACKAGES:
+        lines += ["", f"## {package}", ""]
+        for room in rooms(package):
+            (first, *_) = modules(room)
+            said = ast.get_docstring(ast.parse(first.read_text(encoding="utf-8"))) or "?"
+            lines.append(f"* [`{room}`]({room}.md): {said.splitlines()[0]}")
     return "\n".join(lines)
 
 
@@ -109,17 +108,19 @@ def api_page(room: str) -> str:
 
 
 def modules(room: str) -> list[Path]:
-    """List the files of a room, its `__init__.py` first."""
-    single = PACKAGE / f"{room}.py"
-    return [single] if single.exists() else sorted((PACKAGE / room).rglob("*.py"))
+    """List the files of a room, its `__init__.py` first; of a package, those beside its rooms."""
+    package, _, folder = room.partition(".")
+    inside = PACKAGES[package]
+    found = (inside / folder).rglob("*.py") if folder else inside.glob("*.py")
+    return sorted(path for path in found if path.name != "__main__.py")
 
 
 def module_name(path: Path) -> str | None:
     """Return the dotted name of a module or package of ours, None for all else."""
-    ours = path.is_relative_to(PACKAGE)
-    if not ours or not (path.suffix == ".py" or (path / "__init__.py").exists()):
+    inside = [one.parent for one in PACKAGES.values() if path.is_relative_to(one)]
+    if not inside or not (path.suffix == ".py" or (path / "__init__.py").exists()):
         return None
-    name = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+    name = ".".join(path.relative_to(inside[0]).with_suffix("").parts)
     return name.removesuffix(".__init__")
 
 

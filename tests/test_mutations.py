@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src"
+SOURCES = tuple(ROOT.glob("packages/*/src"))
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -1398,7 +1398,8 @@ def source_of(place: str) -> tuple[Path, Definition]:
     module, name = place.split(":")
     found = {
         path: definition
-        for path in SOURCE.rglob(f"{module.replace('.', '/')}.py")
+        for source in SOURCES
+        for path in source.rglob(f"{module.replace('.', '/')}.py")
         for qualified, definition in definitions(ast.parse(path.read_bytes()))
         if qualified == name
     }
@@ -1413,7 +1414,7 @@ def piece(text: str) -> ast.expr | ast.stmt:
 
 
 def mutated(mutation: Mutation) -> tuple[Path, bytes]:
-    """Return the path of the source below `src`, and its text with the mistake in it."""
+    """Return a source's path, and its text with the mistake in it."""
     path, definition = source_of(mutation.place)
     right = piece(mutation.right)
     found = [node for node in ast.walk(definition) if ast.dump(node) == ast.dump(right)]
@@ -1427,13 +1428,13 @@ def mutated(mutation: Mutation) -> tuple[Path, bytes]:
     last = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
     text = b"".join(lines)
     wrong = f"({mutation.wrong})" if isinstance(node, ast.expr) else mutation.wrong
-    return path.relative_to(SOURCE), text[:first] + wrong.encode() + text[last:]
+    return path, text[:first] + wrong.encode() + text[last:]
 
 
 def named_tests(mutation: Mutation) -> str:
     """Return what pytest calls the tests."""
     file, _, name = mutation.tests.partition("::")
-    found = list((ROOT / "tests").rglob(f"{file}.py"))
+    found = [*ROOT.glob(f"packages/*/tests/**/{file}.py"), *ROOT.glob(f"tests/**/{file}.py")]
     if name:
         found = [path for path in found if f"\ndef {name}(" in path.read_text()]
     path = only(found, mutation.tests).relative_to(ROOT).as_posix()
@@ -1457,7 +1458,9 @@ def run(tests: set[str], source: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("mutations") / "src"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    for one in SOURCES:
+        pattern = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(one, source, ignore=pattern, dirs_exist_ok=True)
     return source
 
 
@@ -1465,7 +1468,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_mutation_has_its_place_and_its_tests(mutation: Mutation) -> None:
     path, text = mutated(mutation)
     compile(text, str(path), "exec")
-    assert ast.dump(ast.parse(text)) != ast.dump(ast.parse((SOURCE / path).read_bytes()))
+    assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(path.read_bytes()))
     assert named_tests(mutation)
 
 
@@ -1488,11 +1491,12 @@ def test_the_tests_run_against_the_copy_and_pass(copy: Path) -> None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_the_tests_fail_when_the_code_is_wrong(mutation: Mutation, copy: Path) -> None:
     path, wrong = mutated(mutation)
-    right = (copy / path).read_bytes()
-    (copy / path).write_bytes(wrong)
+    (copied,) = (copy / path.relative_to(one) for one in SOURCES if path.is_relative_to(one))
+    right = copied.read_bytes()
+    copied.write_bytes(wrong)
     try:
         done = run({named_tests(mutation)}, copy)
     finally:
-        (copy / path).write_bytes(right)
+        copied.write_bytes(right)
     assert done.returncode == 1, f"{mutation.tests} did not notice:\n{done.stdout[-2_000:]}"
     assert " failed" in done.stdout
