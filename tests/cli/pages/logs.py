@@ -1,6 +1,5 @@
 """Writes the logs that docs/how-to/importing.md imports."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -27,15 +26,5 @@ def write_spend() -> None:
                 file.write(json.dumps(row) + "\n")
 
 
-def write_calls() -> None:
-    """Write `calls.csv`, a table of 30 tickets that two models answered."""
-    with Path("calls.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["ticket", "question", "model", "answer", "cost_usd"])
-        for model, cost_usd in (("small", "0.001"), ("large", "0.01")):
-            table.writerows([f"T{i}", f"{i} + 1?", model, f"{i}", cost_usd] for i in range(30))
-
-
 if __name__ == "__main__":
     write_spend()
-    write_calls()
