@@ -1,5 +1,6 @@
 """Runs the Python blocks of README and docs as tests, and holds what tests of each package use."""
 
+import gc
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -15,6 +16,14 @@ pytest_collect_file = Sybil(
 
 collect_ignore = ["packages/farthing-gateway/src/farthing_gateway/storage/migrations/env.py"]
 """Alembic alone runs it."""
+
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage: it lives to the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

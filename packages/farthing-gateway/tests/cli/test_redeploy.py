@@ -136,6 +136,7 @@ def sent(where: Path, passed: Sequence[RequestRecord]) -> None:
     asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_the_certificate_is_the_one_that_calibrate_gives_on_exported_traces(
     farthing: Farthing, bundle: Path, tmp_path: Path
 ) -> None:
@@ -164,6 +165,7 @@ def test_the_certificate_is_the_one_that_calibrate_gives_on_exported_traces(
     assert load(bundle).value == load(other).value
 
 
+@pytest.mark.slow
 def test_what_models_cost_by_now_changes_nothing_of_their_order(
     farthing: Farthing, bundle: Path, tmp_path: Path
 ) -> None:
@@ -339,6 +341,7 @@ def test_where_nothing_more_is_proved_the_version_before_is_named(
     assert line.endswith(f"Or put the version before back: {back}.")
 
 
+@pytest.mark.slow
 def test_going_back_to_a_certificate_that_an_alarm_ended_warns(
     farthing: Farthing, bundle: Path
 ) -> None:
@@ -393,6 +396,7 @@ def test_promises_that_audits_are_no_sample_for_are_refused(refused: Refused, bu
         assert why in refused(*AGAIN)
 
 
+@pytest.mark.slow
 def test_where_the_log_cannot_be_written_the_bundle_is_put_back_and_it_is_said(
     farthing: Farthing, bundle: Path
 ) -> None:

@@ -442,12 +442,27 @@ FIELDS = (
 )
 
 
+MORE = given(more=st.dictionaries(st.sampled_from(FIELDS), ANY, min_size=1, max_size=3))
+
+
 @pytest.mark.parametrize("name", ASKED)
-@settings(max_examples=200, deadline=None)
-@given(more=st.dictionaries(st.sampled_from(FIELDS), ANY, min_size=1, max_size=3))
+@settings(max_examples=25, deadline=None)
+@MORE
 def test_any_field_is_read_or_refused_and_what_is_read_is_bounded(
     name: str, more: dict[str, Any]
 ) -> None:
+    read_or_refused(name, more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ASKED)
+@settings(max_examples=200, deadline=None)
+@MORE
+def test_any_of_many_fields_is_read_or_refused(name: str, more: dict[str, Any]) -> None:
+    read_or_refused(name, more)
+
+
+def read_or_refused(name: str, more: dict[str, Any]) -> None:
     api = BY_NAME[name]
     body = json.dumps({"model": "small", **ASKED[name], **more}).encode()
     with contextlib.suppress(BadRequestError):

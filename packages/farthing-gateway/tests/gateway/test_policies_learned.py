@@ -62,11 +62,11 @@ def say(body: dict[str, Any]) -> web.Response:
     ("method", "alpha"),
     [
         ("v0", "0.2"),
-        ("odar", "0.2"),
-        ("odar-recheck", "0.2"),
-        ("bayesian-orchestration", "0.04"),
+        pytest.param("odar", "0.2", marks=pytest.mark.slow),
+        pytest.param("odar-recheck", "0.2", marks=pytest.mark.slow),
+        pytest.param("bayesian-orchestration", "0.04", marks=pytest.mark.slow),
         ("lazy", "0.04"),
-        ("sequence", "0.04"),
+        pytest.param("sequence", "0.04", marks=pytest.mark.slow),
     ],
 )
 def test_a_bundle_is_trained_calibrated_and_served_as_it_replays(

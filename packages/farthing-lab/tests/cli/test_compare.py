@@ -58,6 +58,7 @@ def test_sizes_seeds_and_promise_reach_the_comparison(farthing: Farthing) -> Non
     assert row["splits"] == 10  # five splits of each seed
 
 
+@pytest.mark.slow
 def test_a_preset_has_the_sizes_of_the_paper(farthing: Farthing) -> None:
     asked = (
         "--preset",
@@ -125,6 +126,7 @@ def calls_apart(pool: Path, independent: bool) -> Path:
 WHO = ("--policies", "fixed-1,lazy", "--splits", "2", "--workers", 1, "--out", "report")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "names"),
     [
@@ -169,6 +171,7 @@ PROMISES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", PROMISES)
 def test_a_comparison_under_each_promise(farthing: Farthing, pool: Path, promise: str) -> None:
     who = ("--policies", "always", "--splits", 3, "--workers", 1, "--out", "report")

@@ -27,6 +27,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("pool") / "pool.jsonl", pool(N))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandit", ["squarecb", "knapsack"])
 def test_money_first_beside_what_others_bring(
     farthing: Farthing, traces: Path, bandit: str
@@ -110,6 +111,7 @@ def test_a_bandit_reads_each_question_and_its_group() -> None:
     np.testing.assert_array_equal(read, expected)
 
 
+@pytest.mark.slow
 def test_the_seed_is_that_of_the_order(farthing: Farthing, traces: Path) -> None:
     given = (
         "study",

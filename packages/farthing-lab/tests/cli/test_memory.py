@@ -30,6 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_contexts_of_new_questions_within_the_budget(farthing: Farthing, folder: Path) -> None:
     given = ("--documents", folder / "docs.jsonl", "--graded", folder / "graded.jsonl")
     more = ("--questions", folder / "new.jsonl", "--budget", "0.0008")

@@ -94,6 +94,7 @@ def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -
     assert pieces.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["drawn", "unasked", "at worst"])
 def test_so_it_does_of_questions_that_were_not_drawn_alike_or_lack_calls(
     farthing: Farthing, kind: str
@@ -183,6 +184,7 @@ def test_a_method_says_what_it_cannot_do(farthing: Farthing, runs: Path) -> None
     assert "begins at 2,021 updates of 10 questions each, and this stream gave 4" in online
 
 
+@pytest.mark.slow
 def test_a_feature_is_asked_for_by_name(farthing: Farthing, pool: Path) -> None:
     Path("a.jsonl").write_text(pool.read_text().replace('"correct"', '"depth": 3, "correct"', 17))
     train = ("train", "--traces", "a.jsonl", "--out", "b", "--feature", "depth", "--policy")
@@ -239,6 +241,7 @@ def test_an_interrupted_training_is_kept_and_said_so(
     assert bundles.load("a").kind == "random"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
@@ -294,6 +297,7 @@ def test_money_comes_first_beside_every_single_model(farthing: Farthing, pool: P
     assert lines[5].startswith("More expensive than always large: 10.0 %")
 
 
+@pytest.mark.slow
 def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> None:
     common = ("--bundle", "b", "--traces", runs)
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
@@ -316,6 +320,7 @@ def test_a_mix_that_differs_in_more_than_round_1_is_refused(
     assert "not calibrated" in farthing("evaluate", *common).out
 
 
+@pytest.mark.slow
 def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Path) -> None:
     common = ("--bundle", "b", "--traces", runs)
     farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")

@@ -23,6 +23,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "cards", lambda: [card("pool-gain")])
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_screen_says(farthing: Farthing, tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", pool(700))
     done = farthing("recommend", "--traces", "log.jsonl", *PROMISE, "--report", "report.html")
@@ -44,6 +45,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_trained(
     assert "there is no folder absent" in said
 
 
+@pytest.mark.slow
 def test_without_a_plotting_library_the_page_says_what_draws(
     farthing: Farthing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ def test_promises_are_kept_over_the_splits(large: Dataset) -> None:
             assert abs(coverage.mean() - aim) < 4 * error, (name, alpha)
 
 
+@pytest.mark.slow
 def test_a_promise_about_the_solvable_is_kept_among_them(large: Dataset) -> None:
     sizes = {"train": 400, "calibrate": 300, "test": 300}
     plan = Plan((ALPHA,), ("stopping",), splits=200, sizes=sizes, workers=1, population="solvable")
@@ -216,6 +217,7 @@ def test_ctrl_c_in_training_keeps_the_policies_that_were_done(small: Dataset) ->
     assert any(note.startswith("interrupted: 1 row") for note in found.notes)
 
 
+@pytest.mark.slow
 def test_ctrl_c_between_splits_keeps_the_splits_that_were_done(small: Dataset) -> None:
     def watch(event: Event) -> None:
         if event.stage == "evaluate" and event.done == 3:

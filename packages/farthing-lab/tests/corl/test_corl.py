@@ -306,6 +306,7 @@ def test_paths_of_a_pool_are_relative_to_its_file(
     assert read_pool(beside).questions == read_pool(pool_file).questions
 
 
+@pytest.mark.slow
 def test_experts_may_be_behind_http(pool_file: Path, tmp_path: Path) -> None:
     with Endpoint(lambda said: f"<answer>{solve(said[-1]['content'])}</answer>") as endpoint:
         before, _ = pool_file.read_text().split("[models.small]")

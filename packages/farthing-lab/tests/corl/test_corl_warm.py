@@ -252,6 +252,7 @@ def test_reinforcement_goes_on_from_an_adapter_and_writes_one(
     assert config["base_model_name_or_path"] == str(pool_file.parent / "controller")
 
 
+@pytest.mark.slow
 def test_an_adapter_is_taught_further_and_none_is_put_on_it(
     pool_file: Path, taught: Path, tmp_path: Path
 ) -> None:

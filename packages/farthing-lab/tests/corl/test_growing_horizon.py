@@ -85,12 +85,14 @@ def turns_of(settings: Settings, monkeypatch: pytest.MonkeyPatch, **more: Any) -
     return seen
 
 
+@pytest.mark.slow
 def test_turns_are_discounted_until_all_are_mastered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network without skill calls nobody, nor do its demonstrations: all agree."""
     assert turns_of(replace(AUTOMATIC, discount="fixed"), monkeypatch) == [1.0] * 5
     assert turns_of(AUTOMATIC, monkeypatch) == pytest.approx([0.2**0.5, 1.0, 1.0, 1.0, 1.0])
 
 
+@pytest.mark.slow
 def test_a_kill_does_not_forget_what_is_mastered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def open_in_high(outcomes: Outcomes) -> FloatArray:
     return np.where(sure, 1.0, np.arange(len(sure)) % 2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "rollouts_each", "changed"),
     [

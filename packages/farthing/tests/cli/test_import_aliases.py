@@ -49,6 +49,7 @@ def test_an_alias_is_proposed_and_makes_two_names_one(
     assert (again.code, again.err.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["calls.jsonl", "two.db"])
 def test_recommend_reads_an_alias_of_logs_and_of_stores(farthing: Farthing, name: str) -> None:
     Path("calls.jsonl").write_text(log("openai/gpt-4o", "gpt-4o"))

@@ -28,6 +28,7 @@ def log(
     return "--traces", path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["always-small", "stopping"])
 def test_unknown_models_are_not_other_models(farthing: Farthing, policy: str) -> None:
     """By its own name or its role's, a model that no call names may be the one of the bundle."""

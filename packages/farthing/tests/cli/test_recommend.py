@@ -130,6 +130,7 @@ def test_json_is_all_of_stdout(traces: Path, tmp_path: Path) -> None:
     assert "bundle: " in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_printed_and_python_say_the_same(farthing: Farthing, traces: Path) -> None:
     said = json.loads(farthing("recommend", "--traces", traces, *FIVE, "--json").out)
     advice = ft.recommend(ft.read_traces(traces), ft.Parity("large", epsilon=0.05))
@@ -153,6 +154,7 @@ def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, trace
     assert "always-large, proved" not in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "promise"),
     [
@@ -170,6 +172,7 @@ def test_every_promise(farthing: Farthing, traces: Path, options: list[str], pro
     assert max(map(len, done.out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_what_nobody_graded_agrees_and_rounds_are_covered(
     farthing: Farthing, runs: Path, tmp_path: Path
 ) -> None:
@@ -272,6 +275,7 @@ def test_the_screen_says_how_many_questions_are_distinct(
     assert ("of 420 requests 140 ask distinct" in " ".join(steps.out.split())) != ("request" in per)
 
 
+@pytest.mark.slow
 def test_other_promises_count_no_requests(refused: Refused, traces: Path) -> None:
     said = refused("recommend", "--traces", traces, "--promise", "coverage", "--per", "request")
     assert "coverage counts each question once; ask for parity or agreement per request" in said

@@ -41,6 +41,7 @@ def certified() -> Any:
     return certificate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_calibrate_takes_whom_most_was_paid_for_in_training(farthing: Farthing, part: str) -> None:
     path = paid_for_small_in(part)

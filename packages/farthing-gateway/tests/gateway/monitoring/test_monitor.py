@@ -94,6 +94,7 @@ def test_the_promise_is_tested_with_the_weights_of_the_interval() -> None:
     assert state.whole.promise.evidence() == pytest.approx(by_hand.evidence())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [(0.1, 0.5), (0.5, 0.1), (0.5, 0.1, 0.5)], ids=str)
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
 def test_the_interval_is_right_where_audit_is_changed(

@@ -83,6 +83,7 @@ def drawn(name: str, at: int) -> RequestRecord:
     return replace(one, audited=draw(name, AUDIT, 0.0).audited)
 
 
+@pytest.mark.slow
 def test_a_stream_through_the_database_comes_to_the_sum_by_hand(tmp_path: Path) -> None:
     kept, agreed, share = played(str(tmp_path / "farthing.db"))
     chosen = [same for name, same in agreed.items() if draw(name, share, 0.0).audited]

@@ -52,6 +52,7 @@ def test_prices_are_those_of_the_printed_algorithm(name: str) -> None:
     assert prices == pytest.approx(written_out(values, 0.5, entropy="entropy" in name), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DUAL)
 @pytest.mark.parametrize("rho", [0.25, 0.5, 0.75])
 def test_the_price_of_uniform_values_comes_to_one_minus_rho(name: str, rho: float) -> None:

@@ -56,6 +56,7 @@ EVENTS = st.builds(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=150)
 @given(
