@@ -7,6 +7,8 @@ CORE := packages/farthing[parquet,plots]
 GATEWAY := packages/farthing-gateway[postgres]
 LAB := packages/farthing-lab[lm,math,search]
 STAMP := .venv/.installed
+# The demo runs without PyTorch, whose download takes longer than the demo.
+DEMO := .venv/.demo
 NEEDS := constraints.txt requirements/dev.txt $(wildcard packages/*/pyproject.toml)
 # The packages that `.venv` does without, large or awkward: Ray, a pretrained model, other authors' code.
 EXTRAS := .venv-extras
@@ -41,7 +43,7 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: setup ## set up, then ask two small language models, fit, prove, and write demo-out/report.html
+demo: $(DEMO) ## set up, then ask two small language models, fit, prove, and write demo-out/report.html
 	$(BIN)/farthing demo
 
 quick: setup ## for each edit, in a minute: formatting, lint, import contract, the tests of promises, money and traces
@@ -106,6 +108,11 @@ setup: $(STAMP) ## make .venv and install the package in it
 
 $(STAMP): $(NEEDS)
 	$(call install,$(CORE) $(GATEWAY) $(LAB),dev)
+	@touch $@ $(DEMO)
+
+$(DEMO): $(NEEDS)
+	$(call install,packages/farthing[plots])
+	@$(@D)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --editable ./packages/farthing-lab
 	@touch $@
 
 $(EXTRAS)/.installed: $(NEEDS)
