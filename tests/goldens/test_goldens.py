@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from importlib.metadata import entry_points
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,17 @@ def text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
+def alike(now: Any, before: Any) -> bool:
+    """Compare JSON in its order; another processor may round the last digits of a figure."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return list(now) == list(before) and all(alike(now[k], v) for k, v in before.items())
+    if isinstance(before, list) and isinstance(now, list):
+        return len(now) == len(before) and all(map(alike, now, before))
+    if isinstance(before, float) and isinstance(now, float):
+        return isclose(now, before, rel_tol=1e-9)
+    return type(now) is type(before) and bool(now == before)
+
+
 def lacks(now: Any, before: Any, at: str = "") -> list[str]:
     """Return what settings no longer say as before; what they say besides is new."""
     if isinstance(before, dict) and isinstance(now, dict):
@@ -69,7 +81,8 @@ def test_a_certificate_reads_is_proved_again_and_keeps_its_bytes(name: str) -> N
     found = Certificate.from_json(before)
     assert text(found.to_json()) == text(before)
     assert found.verify(kept.evidence_of(name), kept.MARK) == []
-    assert text(kept.certified(name).to_json()) == text(before)
+    again = json.loads(text(kept.certified(name).to_json()))
+    assert alike(again, before)
 
 
 @pytest.mark.parametrize("name", BUNDLES)
@@ -81,7 +94,7 @@ def test_a_bundle_loads_decides_and_saves_as_before(
     body = json.loads((folder / "bundle.json").read_text())
     assert (bundle.certificate and bundle.certificate.to_json()) == body["certificate"]
     assert bundle.farthing_version == BEFORE
-    assert kept.bundle_facts(before["log"], folder, bundle) == before
+    assert alike(kept.bundle_facts(before["log"], folder, bundle), before)
     monkeypatch.setattr(bundles, "__version__", BEFORE)
     bundles.write(tmp_path / "again", bundle)
     written = {one.relative_to(folder) for one in folder.rglob("*") if one.is_file()}
