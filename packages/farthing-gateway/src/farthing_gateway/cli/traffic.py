@@ -57,7 +57,7 @@ def export(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz, .parquet.",
+            help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz.",
         ),
     ],
     where: GatewayDatabase,

@@ -26,7 +26,7 @@ _COUNTED = ("input_tokens", "output_tokens", "tool_calls")
 def record_of(arrays: TraceArrays, i: int) -> Trace:
     """Return a question of which only arrays are kept; its answers are numbers, equal ones equal.
 
-    Parquet and made-up questions have no texts of answers.
+    Made-up questions have no texts of answers.
     """
     short, cuts = bool(arrays.recorded[i] < arrays.horizon), arrays.cuts
     if cuts:

@@ -77,13 +77,11 @@ def import_(
 @app.command()
 def export(
     store: StoreFile,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .jsonl or .jsonl.gz file.")],
 ) -> None:
     """Export a store as a file.
 
-    Example: farthing traces export --store traces.db --out traces.parquet
+    Example: farthing traces export --store traces.db --out traces.jsonl.gz
     """
     from farthing.traces.files import check_suffix, write_traces
     from farthing.traces.store import Store
