@@ -173,7 +173,6 @@ class _Opening:
     policies: dict[str, GatewayPolicy]
 
     async def recording(self, section: RecordSection) -> _Recording:
-        """Open what records, audits and watches."""
         where = self.config.serve.database
         redact = None if section.redact is None else load_redaction(section.redact)
         traffic = await open_traffic(where, redact, keep_prompts=section.prompts)
@@ -197,7 +196,6 @@ class _Opening:
 
 
 async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, None, None]) -> None:
-    """Run jobs until the stack ends."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
 
     async def end() -> None:
@@ -209,7 +207,6 @@ async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, N
 
 
 async def _sweep(ledger: AccountLedger) -> None:
-    """Settle what dead workers left."""
 
     async def once() -> None:
         await ledger.sweep()
@@ -218,7 +215,6 @@ async def _sweep(ledger: AccountLedger) -> None:
 
 
 async def _clean(config: ServeConfig, ledger: AccountLedger, recording: _Recording | None) -> None:
-    """Delete recorded traffic and idempotency keys that are too old."""
 
     async def once() -> None:
         now = datetime.now(UTC)
@@ -232,7 +228,6 @@ async def _clean(config: ServeConfig, ledger: AccountLedger, recording: _Recordi
 
 
 async def _audit(auditor: Auditor) -> None:
-    """Ask for audits that are due."""
 
     async def once() -> None:
         while await auditor.once():
@@ -242,12 +237,10 @@ async def _audit(auditor: Auditor) -> None:
 
 
 async def _count(watcher: Watcher) -> None:
-    """Count what happened to promises."""
     await _every(WATCH_S, watcher.once)
 
 
 async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | None) -> None:
-    """Read bundles again that have changed."""
 
     async def once() -> None:
         for name, policy in policies.items():

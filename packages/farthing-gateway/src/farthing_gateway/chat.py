@@ -298,7 +298,6 @@ class Chat:
     def _received(
         self, asked: RequestContext, name: str, reply: Reply, charges: RequestCharges, why: str
     ) -> Receipt:
-        """Return the receipt of a model's own reply, of which nothing is promised."""
         receipt, price = self._receipt(asked, name, charges, why), self.strongest.price
         if price is None or not asked.request.api.is_chat:
             return receipt

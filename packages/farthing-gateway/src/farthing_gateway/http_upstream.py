@@ -58,7 +58,6 @@ class HttpUpstream:
     def __init__(
         self, name: str, settings: OpenAISettings, prices: PriceTable, patience: RetryPolicy
     ) -> None:
-        """Read the key and look the price up."""
         self.name = name
         self.model = settings.model
         self.price = settings.price(prices)
@@ -119,7 +118,6 @@ class HttpUpstream:
     def _native(
         self, request: ChatRequest, asked: Mapping[str, Any], default_max_output: int | None
     ) -> dict[str, Any]:
-        """Return what is sent in a form that the endpoint speaks."""
         settings, api = self._settings, request.api
         if settings.thinking is not AS_IT_IS:
             raise RequestError(
@@ -134,7 +132,6 @@ class HttpUpstream:
         return wanted | limited | {"model": settings.model}
 
     def _chat(self, request: ChatRequest, default_max_output: int | None) -> dict[str, Any]:
-        """Return what is sent as a chat completion."""
         settings = self._settings
         # A request that says how long to think is sent so; its limit holds its thoughts.
         thinking = settings.thinking if effort_of(request.body) is None else AS_IT_IS

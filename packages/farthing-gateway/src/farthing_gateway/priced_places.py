@@ -157,7 +157,6 @@ def without(body: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def _left(value: Any, paths: Sequence[Path]) -> Any:
-    """Return a value without its members at some paths."""
     inner: dict[str | int, list[Path]] = {}
     for first, *rest in paths:
         inner.setdefault(first, []).append(tuple(rest))
@@ -233,7 +232,6 @@ def _part(part: Mapping[str, Any], path: Path) -> Iterator[Place]:
 
 
 def _is_reference(kind: str, part: Mapping[str, Any]) -> bool:
-    """Return whether a part stands for what the provider has, by its id."""
     if kind == "reasoning":
         return "id" in part and not part.get("encrypted_content")
     by_id = part.get("content") is None and ("id" in part or "role" not in part)
@@ -272,7 +270,6 @@ def _inside(value: Any, path: Sequence[str | int]) -> Any:
 
 
 def _name(value: Any) -> str:
-    """Return what a value or a member of a list is called."""
     said = value
     if isinstance(value, dict):
         said = next((value[one] for one in ("id", "type", "name", "mode") if value.get(one)), "")

@@ -62,7 +62,6 @@ class _SpokenCall:
 
     @cached_property
     def bound(self) -> Bound:
-        """The most that one try can take."""
         usages = [largest_usage(longest(self.model, prompt)) for prompt in self.prompts]
         tokens = sum(usage.input_tokens + usage.output_tokens for usage in usages)
         if self.price is None:
@@ -71,7 +70,6 @@ class _SpokenCall:
 
     @property
     def rated_tokens(self) -> int:
-        """Tokens that it counts for until its reply is there."""
         return self.bound.tokens
 
     async def send(self, timeout_s: float | None = None) -> Reply:
@@ -129,7 +127,6 @@ class _Chunks:
 
     @property
     def reply(self) -> Reply:
-        """What it took."""
         return self._reply
 
 

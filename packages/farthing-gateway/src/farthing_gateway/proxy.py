@@ -137,6 +137,5 @@ def _note(error: ModelError, charges: RequestCharges) -> None:
 
 
 def _should_fall_back(error: ModelError, call: PaidCall, charges: RequestCharges) -> bool:
-    """Say what failed, and return whether another model is asked."""
     _note(error, charges)
     return error.kind not in _AT_FAULT and time.monotonic() < call.until

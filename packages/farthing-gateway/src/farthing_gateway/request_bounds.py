@@ -66,7 +66,6 @@ class RequestBounds:
         return SentRequest(self, api, asked, tuple(kept), body, tuple(map(str, dropped)))
 
     def _check(self, place: Place) -> None:
-        """Refuse what has a price that nobody knows."""
         if place.kind == "tool" and self.settings.provider_tools == "refuse":
             said = "is run by the provider and has a price of its own here"
         elif place.kind == "rate" and place.path[-1] not in _TIERS:
@@ -181,7 +180,6 @@ class SentRequest:
         )
 
     def _bound(self, most: Usage) -> Bound:
-        """Return what so much costs, at any tier that it may be served at."""
         price, seconds = self.bounds.price, self.bounds.settings.timeout_s
         tokens = most.input_tokens + most.output_tokens
         if price is None:

@@ -133,7 +133,6 @@ def _field(said: str, kind: type[msgspec.Struct]) -> tuple[str, Mapping[str, Any
 
 
 def _only(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema without the null that it may be in place of."""
     some = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     return some[0] if len(some) == 1 else schema
 

@@ -78,11 +78,9 @@ class HttpStream:
             self._first += more
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
-        """Return the chunks, those of one read together."""
         return self
 
     async def __anext__(self) -> list[bytes]:
-        """Return the next chunks."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -211,7 +209,6 @@ class EventParser:
     """Reads server-sent events (WHATWG), or one JSON value in their place."""
 
     def __init__(self, split: Callable[[bytes], list[bytes]]) -> None:
-        """Take what makes events of a whole reply."""
         self._split = split
         self._rest = b""
         self._data: list[bytes] = []

@@ -120,7 +120,6 @@ class AfterFailures:
         self._failed = failed
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
-        """Return the pieces."""
         return self
 
     async def __anext__(self) -> list[bytes]:

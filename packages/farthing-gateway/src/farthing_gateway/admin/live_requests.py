@@ -116,7 +116,6 @@ async def request(view: View) -> Response:
 
 
 async def _failed_request(view: View) -> Response:
-    """Show one request that was not answered."""
     of = FailureFilter(id=view.http.path_params["id"], most=1)
     found = await find_failures(view.pages.database, of)
     if not found:
@@ -178,12 +177,10 @@ def _kept_since(view: View) -> datetime:
 
 
 async def _kinds(view: View) -> list[Kind]:
-    """Return which kinds of requests there may be."""
     return await view.pages.figures.kinds(_kept_since(view))
 
 
 async def _failures(view: View) -> list[Failures]:
-    """Return which failures there may be."""
     return await view.pages.figures.failures(_kept_since(view))
 
 
@@ -194,7 +191,6 @@ async def _names(view: View) -> Mapping[str, str]:
 
 
 async def _is_there(view: View, name: str) -> bool:
-    """Return whether a request has this id."""
     of = FailureFilter(id=name, most=1)
     database = view.pages.database
     return bool(await whole(database, name) or await find_failures(database, of))

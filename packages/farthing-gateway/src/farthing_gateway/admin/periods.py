@@ -78,7 +78,6 @@ async def chosen(query: Mapping[str, str], figures: Figures, now: datetime) -> D
 
 
 async def _beginning(figures: Figures, last: datetime) -> datetime:
-    """Return the day on which recording began, or a last one before it."""
     first = await figures.first()
     return midnight(last if first is None else min(first, last))
 

@@ -130,7 +130,6 @@ class _Stream:
     """What else has to hold, by expressions in which `{}` stands for a value."""
 
     def query(self, after: PageCursor, floor: PageCursor | None) -> tuple[str, Row]:
-        """Return the statement of a page from a place on, down to another."""
         values = _Values()
         where = self._where(values, after)
         where += [one.replace("{}", values.put(value)) for one, value in self.also.items()]
@@ -140,7 +139,6 @@ class _Stream:
         return self._select(self.columns, where, f"LIMIT {PAGE + 1}"), tuple(values)
 
     def floor_query(self, after: PageCursor) -> tuple[str, Row]:
-        """Return the statement of where the rows end that a page looks at."""
         values = _Values()
         where = self._where(values, after)
         return self._select("at_us, id", where, f"LIMIT 1 OFFSET {LOOKED - 1}"), tuple(values)

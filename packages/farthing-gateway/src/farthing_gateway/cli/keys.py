@@ -250,7 +250,6 @@ def _table(records: "Sequence[KeyRecord]") -> Table:
 
 
 def _allowed(record: "KeyRecord") -> str:
-    """Say what a key may do."""
     parts = [", ".join(sorted(record.scopes)), ", ".join(record.models) or "all models"]
     return "; ".join([*parts, *map(_limit, record.limits)])
 

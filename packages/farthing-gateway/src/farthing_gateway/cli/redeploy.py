@@ -194,7 +194,6 @@ def _anew(done: "BundleRecalibration") -> dict[str, Any]:
 
 
 def _say_back(found: "Versions") -> None:
-    """Say what decides now, and warn where an alarm had ended it."""
     present = found.version(found.history.present)
     remark(f"{found.place.folder} is version {present.number} again. {_says(present)}")
     for rang in present.alarms[:1]:
@@ -220,7 +219,6 @@ def _table(found: "Versions") -> Table:
 
 
 def _promise(one: "BundleVersion") -> str:
-    """Say what a version promises, how it came, and whether an alarm rang."""
     change = one.change
     by = f" by {change.by}" if change is not None and change.by else ""
     came = "" if change is None else f"{change.how}{by}. "

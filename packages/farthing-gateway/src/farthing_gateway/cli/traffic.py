@@ -176,7 +176,6 @@ async def _read(
 
 
 def _check_policy(policy: str, found: "TrafficSummary", config: Path | None) -> None:
-    """Refuse a policy that is neither in the traffic nor in the configuration."""
     from farthing.errors import UnknownNameError
     from farthing.models.toml import read_toml
 
@@ -248,7 +247,6 @@ def _outside(found: "TrafficSummary") -> Iterator[tuple[str, str]]:
 
 
 def _notes(found: "TrafficSummary") -> Iterator[str]:
-    """Yield what the figures leave out."""
     from farthing.money import dollars
 
     if found.trials_left_out:

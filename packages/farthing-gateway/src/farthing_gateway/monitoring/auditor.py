@@ -195,7 +195,6 @@ class Auditor:
     async def _graded(
         self, audit: Audit, asked: RequestRecord, policy: Audited, writer: str, *, failed: bool
     ) -> list[Step]:
-        """Return the steps that grade it, where that can be done now."""
         decided = asked.decided
         if audit.purpose != AUDIT or decided is None:
             return []
@@ -218,5 +217,4 @@ def _with(passed: RequestRecord, calls: Sequence[Call]) -> RequestRecord:
 
 
 def _roles(passed: RequestRecord) -> set[str]:
-    """Return which models were asked by themselves."""
     return {call.role for call in passed.trace.calls if answered_directly(call)}

@@ -146,7 +146,6 @@ async def gold_of(database: Database, id: str) -> str | None:  # noqa: A002
 
 
 def _grade(said: Feedback, passed: RequestRecord, task: Task) -> float | None:
-    """Return how right what was returned is."""
     if said.grade is not None:
         return float(said.grade)
     gold = said.gold or ""
@@ -190,12 +189,10 @@ def _counted(
 
 
 def _is_drawn(audit: Audit | None) -> bool:
-    """Return whether chance drew a request to be graded by feedback."""
     return audit is not None and audit.purpose == AUDIT and audit.graded_by == "feedback"
 
 
 def _kept(keeping: TextRetention, said: Feedback) -> tuple[str | None, str | None]:
-    """Return what is written of an accepted answer and of a comment."""
     if not keeping.prompts:
         return None, None
     try:

@@ -59,7 +59,6 @@ class StoredWatch:
     """What is watched, in a database; see `Watch`."""
 
     def __init__(self, database: Database) -> None:
-        """Take a gateway's database."""
         self.database = database
 
     async def kept(self, *, groups: bool = True) -> list[PromiseStatus]:
@@ -139,7 +138,6 @@ class StoredWatch:
         await self.database.aclose()
 
     async def _in_force(self) -> set[Row]:
-        """Return the newest certificate of each policy's mode."""
         newest: dict[tuple[str, str], Row] = {}
         for one in await self.deployed():
             row = (one.policy, one.mode, one.certificate)

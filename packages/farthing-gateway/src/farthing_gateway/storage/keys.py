@@ -199,7 +199,6 @@ class Keys:
         await self._database.aclose()
 
     async def _named(self, id_or_name: str) -> KeyRecord:
-        """Return the key of an id or a name, one that is not revoked before others."""
         keys = await self.list()
         found = [key for key in keys if key.id == id_or_name]
         found += [key for key in keys if key.name == id_or_name and key.revoked_at is None]
@@ -209,7 +208,6 @@ class Keys:
         return found[0]
 
     async def _looked_up(self, key_id: str) -> _Found:
-        """Return what the database said of an id not long ago."""
         asked_at = self._seconds()
         until, found = self._remembered.get(key_id, (asked_at, (_NOBODY, None)))
         if asked_at < until:

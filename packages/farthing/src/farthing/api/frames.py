@@ -94,7 +94,6 @@ def frame_of(arrays: TraceArrays, records: Sequence[Trace]) -> "pd.DataFrame":
 
 
 def _place(arrays: TraceArrays, call: Call) -> tuple[int, int | None]:
-    """Return the round and the role that a call has in arrays."""
     if arrays.cuts:
         return 0, call.round - 1
     found = arrays.roles.index(call.role) if call.role in arrays.roles else None

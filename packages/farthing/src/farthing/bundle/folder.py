@@ -105,7 +105,6 @@ def check_nothing_is_lost(folder: Path) -> None:
 
 
 def _files(folder: Path, bundle: Bundle) -> dict[str, bytes]:
-    """Return the files of a bundle by name."""
     if not isinstance(bundle.policy, Saveable):
         raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
     kappa, certificate = bundle.kappa, bundle.certificate

@@ -220,7 +220,6 @@ class _Display:
         self._warned: set[str] = set()
 
     def show(self, progress: "collection.CollectionProgress", balance: "Balance") -> None:
-        """Show where a collection is."""
         completed = progress.done + len(progress.failed)
         rate = completed / max(time.monotonic() - self._began, 0.1)
         self._bars.update(

@@ -247,7 +247,6 @@ def check(
 
 
 def _unproved(done: "Calibrated", bundle: Path) -> str:
-    """Say what became of a bundle for which nothing was proved."""
     if done.left:
         return f"the bundle is left as it was: {done.left}"
     promise = done.certificate.promise

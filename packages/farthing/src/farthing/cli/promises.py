@@ -117,7 +117,6 @@ def takes_promise(
 
 
 def _naming(parameter: Parameter, names: tuple[str, ...]) -> Parameter:
-    """Return a parameter that takes one of these names."""
     (info,) = parameter.annotation.__metadata__
     choice = Literal[names]  # type: ignore[valid-type]
     taken = choice if parameter.default is not None else choice | None

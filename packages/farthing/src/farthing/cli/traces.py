@@ -208,7 +208,6 @@ def _no_store_left(store: Path) -> Iterator[None]:
 
 
 def _import_traces(file: Path, store: Path, opened: "Store") -> int:
-    """Add a file in the form of traces, read one after another."""
     from farthing.traces.copies import DuplicateCounter
     from farthing.traces.jsonl import iter_traces
     from farthing.traces.trace_kind import Checker
@@ -221,7 +220,6 @@ def _import_traces(file: Path, store: Path, opened: "Store") -> int:
 
 
 def _check_import(form: str | None, store: Path, threshold: float) -> None:
-    """Refuse what the options already say cannot be done."""
     from farthing.traces.importers.read import names
     from farthing.traces.store import STORES
 

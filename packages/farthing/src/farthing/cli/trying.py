@@ -368,7 +368,6 @@ def _say_again(trying: "Trying", path: Path, cap_nano: int, say: Callable[[str],
 
 
 def _given(prices: "Mapping[str, Price]") -> dict[str, dict[str, float]]:
-    """Return prices that were given as a configuration has them."""
     from farthing.models.prices import TokenPrice
 
     return {

@@ -335,7 +335,6 @@ def _usages_in(around: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _leaves(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value with the names that lead to it, in snake case."""
     for name, inner in value.items():
         path = place + _snake(str(name))
         if isinstance(inner, Mapping):

@@ -248,7 +248,6 @@ def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
 
 
 def _met(seen: Mapping[str, BoolArray], n: int) -> list[str]:
-    """Say how many of the test questions the bundle has met."""
     return [
         f"{seen[which].sum():,} of the {n:,} test questions {did}, so these figures flatter it; "
         f"{AS_BEFORE}"

@@ -285,7 +285,6 @@ def _expected(plan: Plan, candidate: Candidate, bundle: Bundle, figures: CrossFi
 
 
 def _expected_by_proof(plan: Plan, name: str, bundle: Bundle) -> Trial:
-    """Run the proof on questions that choose, and say what it came to."""
     choose = plan.choosing(bundle).distinct()
     found = prove(plan.asked, bundle, plan.training(bundle), choose.rehearsing(), None)
     kept = structs.replace(

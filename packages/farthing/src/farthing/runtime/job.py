@@ -225,7 +225,6 @@ class Job:
         return Dialogue(agents, len(getattr(thought, "cuts", ())) or section.rounds)
 
     def _roles(self) -> list[tuple[str, str]]:
-        """Return every role and the section of its model."""
         agents = self.section.agents.items()
         return [*((n, n) for n in self.section.pool), *((n, agent.model) for n, agent in agents)]
 

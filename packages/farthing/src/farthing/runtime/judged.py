@@ -119,7 +119,6 @@ class JudgedReplay:
         )
 
     def _traces(self, path: Path) -> list[Trace]:
-        """Return the traces of a store that have an answer of the reference."""
         with Store.read(path) as store:
             found = list(store.traces())
         return [one for one in found if any(call.role == self.replay.role for call in one.calls)]

@@ -237,7 +237,6 @@ def _journal(store: Path | None) -> Iterator[StoreJournal | None]:
 async def _opened(
     job: Job, bundle: Bundle, journal: StoreJournal | None
 ) -> AsyncIterator[PolicyRunner]:
-    """Open the models of a job while the block runs."""
     recording, closing = job.open()
     meter = Meter(journal, recording.parameters)
     protocol, task, escalation = recording.protocol, recording.task, recording.escalation

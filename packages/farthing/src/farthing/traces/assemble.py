@@ -188,7 +188,6 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
 
 
 def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:
-    """Return the roles of traces of one shape, in the order of their columns."""
     if kind == "paper":
         return PROTOCOL_ROLES
     if kind == "thinking":

@@ -299,7 +299,6 @@ class AccountLedger:
         return future
 
     async def _write(self) -> None:
-        """Carry out what waits, until nothing does."""
         while self._waiting:
             batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
             asked = self._database.apply([operation for operation, _ in batch])

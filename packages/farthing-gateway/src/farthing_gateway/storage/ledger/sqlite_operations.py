@@ -199,7 +199,6 @@ def _settle_all(connection: sqlite3.Connection, some: Sequence[Settle]) -> list[
 
 
 def _add(changes: dict[tuple[str, str], list[int]], hold: HoldRow, more: Sequence[int]) -> None:
-    """Add to the sums of all windows of a hold."""
     for account in hold.accounts:
         for span in hold.windows:
             sums = changes.setdefault((account, span), [0] * len(more))

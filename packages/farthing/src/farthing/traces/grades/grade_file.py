@@ -260,7 +260,6 @@ def _yes_or_no(value: object) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows, with the number of their line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -291,7 +291,6 @@ def _reply(value: Any) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    """Return what a cell holds as text, a list or an object as JSON."""
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return FileRow({"": value}, RowPlace("")).text("")
