@@ -144,7 +144,6 @@ class HttpUpstream:
         return {name: value for name, value in wanted.items() if name not in left_out}
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._endpoint.aclose()
 
 
@@ -172,7 +171,6 @@ class HttpCall:
     """Those that replies were served at, which a project may have where no request names one."""
 
     async def send(self, timeout_s: float | None = None) -> Reply:
-        """Try once; cancelling the task closes the connection."""
         started = time.perf_counter()
         response = await self._post(self.body, timeout_s)
         async with response:
@@ -193,7 +191,6 @@ class HttpCall:
 
     @asynccontextmanager
     async def stream(self, timeout_s: float | None = None) -> AsyncIterator[StreamedReply]:
-        """Try once, for a reply in pieces; leaving the block closes the connection."""
         started = time.perf_counter()
         asked = [self.body[:-1], b',"stream":true', b"}"]
         if self.stream_options is not None:

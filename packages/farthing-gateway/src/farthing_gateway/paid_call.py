@@ -64,7 +64,6 @@ class PaidCall:
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[StreamedReply]:
-        """Ask until a first piece comes or patience ends; raises like `send`."""
         async with AsyncExitStack() as stack:
             done = await retry(
                 lambda: stack.enter_async_context(self._streaming()),
@@ -173,7 +172,6 @@ class PaidCall:
 
     @property
     def _left_s(self) -> float | None:
-        """Seconds for the next try; None: what the section says."""
         return None if self.until == math.inf else max(0.001, self.until - time.monotonic())
 
 

@@ -170,7 +170,6 @@ def _left(value: Any, paths: Sequence[Path]) -> Any:
 def _uncovered(
     body: Mapping[str, Any], name: str, covered: str, kind: Kind, path: Path
 ) -> Iterator[Place]:
-    """Yield where a field, or each member of its list, has a value beyond a pattern."""
     first, *rest = name.split(".")
     if body.get(first) in _NOTHING:
         return
@@ -239,7 +238,6 @@ def _is_reference(kind: str, part: Mapping[str, Any]) -> bool:
 
 
 def _shown(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the detail of an image, and its address or data; None where it says neither."""
     said = part.get("image_url", part.get("source"))
     inner = said if isinstance(said, dict) else {}
     where = inner.get("data", inner.get("url")) if inner else said
@@ -281,6 +279,5 @@ def _list(value: Any) -> list[Any]:
 
 
 def _names(*tools: Any) -> set[str]:
-    """Return the types and names of some tools."""
     said = [one.get(name) for one in tools if isinstance(one, dict) for name in ("type", "name")]
     return {one for one in said if isinstance(one, str)}

@@ -115,7 +115,6 @@ class Proxy:
     def _calls(
         self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
     ) -> Iterator[tuple[PaidCall, bool]]:
-        """Yield the call to each model of a line that is not left alone, and whether it is last."""
         ready = self.breaker.ready(line)
         for one in line:
             if one in ready:

@@ -116,7 +116,6 @@ def _range(schema: Mapping[str, Any]) -> str:
 
 
 def _field(said: str, kind: type[msgspec.Struct]) -> tuple[str, Mapping[str, Any]]:
-    """Return the field that a complaint is about, as deep as one names fields, and its schema."""
     found = _PLACE.search(said)
     steps = _STEP.findall(found[1]) if found else []
     if missing := _MISSING.search(said):

@@ -83,11 +83,6 @@ async def _beginning(figures: Figures, last: datetime) -> datetime:
 
 
 def _day(written: str) -> datetime:
-    """Read a day.
-
-    >>> str(_day("2026-11-22"))
-    '2026-11-22 00:00:00+00:00'
-    """
     try:
         found = date.fromisoformat(written)
     except ValueError:

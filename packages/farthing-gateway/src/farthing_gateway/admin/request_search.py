@@ -268,7 +268,6 @@ async def _answered(
 
 
 def _range(status: str | None) -> tuple[int, int]:
-    """Return the statuses that a word stands for, the end excluded."""
     if status is None or status in _RANGES:
         return _RANGES.get(status or "", (0, 1_000))
     return (int(status), int(status) + 1) if _STATUS.fullmatch(status) else (0, 0)
@@ -288,7 +287,6 @@ def _containing(rows: Sequence[Row], text: str) -> list[Row]:
 
 
 def _texts(row: Row) -> Iterator[str]:
-    """Yield what was asked and answered in a row of `LINE` and messages."""
     *_, trace, messages = row
     said = msgspec.json.decode(trace, type=_Texts)
     yield from (one for call in said.calls for one in (call.answer, call.text) if one)

@@ -115,7 +115,6 @@ def rollback(
 
 
 def _lines(done: "BundleRecalibration") -> list[str]:
-    """Say what came of it, the money first."""
     found = done.found
     audits = f"{counted(found.proving, 'audit')} {done.period},"
     kept = f"{found.new.good:.1%} keep the promise"
@@ -130,7 +129,6 @@ def _lines(done: "BundleRecalibration") -> list[str]:
 
 
 def _instead(done: "BundleRecalibration", config: Path) -> str:
-    """Say what else there is to do where nothing is proved."""
     of = f"--policy {done.place.policy}"
     if len(done.place.section.bundles) > 1:
         of += f" --mode {done.place.mode}"
@@ -164,7 +162,6 @@ def _threshold(bundle: "Bundle") -> str:
 
 
 def _anew(done: "BundleRecalibration") -> dict[str, Any]:
-    """Return what came of it as JSON values; money in nano-dollars, of a request."""
     found, audits = done.found, done.audits
     return {
         "policy": done.place.policy,
@@ -204,7 +201,6 @@ def _say_back(found: "Versions") -> None:
 
 
 def _table(found: "Versions") -> Table:
-    """Show the versions, the newest first; a star marks the one that decides."""
     lines = []
     for version in found.listed:
         change = version.change

@@ -239,7 +239,6 @@ def _sentence(found: "TrafficSummary") -> str:
 
 
 def _outside(found: "TrafficSummary") -> Iterator[tuple[str, str]]:
-    """Yield policies, and how many requests are outside their tasks and by what."""
     for one in found.outside:
         why = _OTHER.get(one.reason, one.reason)
         number, share = counted(one.requests, "request"), found.share_outside(one)

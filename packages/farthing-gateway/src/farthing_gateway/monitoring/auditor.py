@@ -169,7 +169,6 @@ class Auditor:
         *,
         failed: bool,
     ) -> None:
-        """Attach what was answered, and end the audit or have it wait, in one transaction."""
         writer, worker, now = uuid4().hex, self.traffic.worker, datetime.now(UTC)
         tries = audit.tries + (found.unpaid_until is None)
         failed = failed or (found.left and tries >= MOST_TRIES)

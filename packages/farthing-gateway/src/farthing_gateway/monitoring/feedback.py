@@ -177,7 +177,6 @@ def _counted(
     value: float | None,
     write: tuple[float | None, str],
 ) -> list[Step]:
-    """Return the steps by which it is counted, once, after feedback was written."""
     found, (was, writer) = under(passed), write
     if audit is not None and _is_drawn(audit):
         return [] if value is None else grade(audit, value, passed.group, writer)

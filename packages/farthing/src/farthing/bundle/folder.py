@@ -145,7 +145,6 @@ def load(folder: str | Path) -> Bundle:
 
 
 def _identity(folder: Path) -> tuple[int, int, int] | None:
-    """Return which folder stands at a place, and since when; None where there is none."""
     try:
         found = folder.stat()
     except OSError:

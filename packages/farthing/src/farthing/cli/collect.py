@@ -170,7 +170,6 @@ def exit_code(report: "collection.Report") -> int:
 
 
 def _alike(failed: Mapping[str, str]) -> list[str]:
-    """Say why questions failed: a line for each reason, with how many failed by it."""
     found: dict[str, list[str]] = {}
     for question, failure in failed.items():
         found.setdefault(failure, []).append(question)

@@ -124,7 +124,6 @@ def _naming(parameter: Parameter, names: tuple[str, ...]) -> Parameter:
 
 
 def _options(command: Command, kinds: Iterable[type[Promise]]) -> dict[str, Parameter]:
-    """Return the parameters of the options that kinds take, by their names in Python."""
     taken: dict[str, list[tuple[str, PromiseOption]]] = {}
     for kind in kinds:
         for option in kind.options:

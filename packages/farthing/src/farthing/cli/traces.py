@@ -184,7 +184,6 @@ def _change(before: int, now: int) -> str:
 
 
 def _changes(store: Path) -> list[str]:
-    """Say so where traces of several systems are in one store."""
     from farthing.traces.store import Store
     from farthing.traces.system import changes
 

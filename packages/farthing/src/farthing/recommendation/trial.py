@@ -206,7 +206,6 @@ def _shared(plan: Plan, trials: list[Trial], own: Mapping[str, Fraction]) -> lis
 
 
 def _candidates(plan: Plan) -> list[Candidate]:
-    """Return who can win here, ending in the reference."""
     found = default_candidates(plan.dataset, plan.asked.gives)
     if plan.dataset.features:
         found = [candidate for candidate in found if reads_features(candidate)]
@@ -264,7 +263,6 @@ def _rehearsed(plan: Plan, candidate: Candidate, bundle: Bundle) -> CrossFitted:
 
 
 def _expected(plan: Plan, candidate: Candidate, bundle: Bundle, figures: CrossFitted) -> Trial:
-    """Lay a method's points out for its proof, and say what that is likely to come to."""
     asked, train, n = plan.asked, plan.training(bundle), plan.sizes()["prove"]
     thresholds = thresholds_of(PlayedPolicy(bundle.policy, bundle.empty), train)
     right, paid = beside(asked, asked.reference, train.recorded)

@@ -149,7 +149,6 @@ def _sent_after(bundle: Bundle, role: str, system: str) -> SentRequest | None:
 
 
 def _as_recorded(bundle: Bundle, role: str, model: Model, system: str) -> Agent:
-    """Return an agent of a pool: one that sends what the log shows, where that is so plain."""
     sent = _sent_after(bundle, role, system)
     if sent is None:
         return BaseAgent(model, role=role)

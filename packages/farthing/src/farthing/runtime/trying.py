@@ -306,7 +306,6 @@ def next_try(log: RequestLog, paths: Sequence[Path], named: str | None = None) -
 
 
 def _likely(log: RequestLog, reference: str, names: Sequence[str], n: int) -> float | None:
-    """Return what a sample costs of some models, in dollars, whoever has their keys."""
     try:
         settings = [settings_of(name) for name in names]
     except InputError:

@@ -335,7 +335,6 @@ _STEPS: dict[type[Operation], Callable[[sqlite3.Connection, Any], Outcome]] = {
 
 
 def _columns(hold: HoldRow) -> dict[str, Any]:
-    """Return a hold's row, lists as JSON."""
     lists = {"accounts": json.dumps(hold.accounts), "windows": json.dumps(hold.windows)}
     return msgspec.structs.asdict(hold) | lists
 
