@@ -29,7 +29,7 @@ TESTING := $(BIN)/pytest -q -n auto
 # Where promises are proved and money is counted, and what both read: no learner, no server, no page.
 HEART := tests/house $(addprefix packages/farthing/tests/,budgets promises traces) packages/farthing-gateway/tests/storage
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
-SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
+SPEED := decision_speed fit_speed replay_speed two_cores ccpo_speed model_overhead collect_overhead
 # Compiled tests are kept, whatever the shell says: to compile them anew takes each process ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.

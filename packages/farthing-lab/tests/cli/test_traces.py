@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from farthing import read_traces
@@ -73,11 +75,12 @@ def test_an_import_must_fit_what_the_store_holds(
 def test_what_cannot_be_imported_is_said(farthing: Farthing, runs: Path) -> None:
     Path("notes.txt").write_text("to do\nimport")
     farthing("traces", "import", runs, "--store", "b.db")
-    farthing("traces", "export", "--store", "b.db", "--out", "own.parquet")
+    arrays = pa.table({"id": ["q"]}).replace_schema_metadata({b"farthing.traces": b"{}"})
+    pq.write_table(arrays, "own.parquet")
     for file, store, says in (
         (runs, "a.jsonl", "a store is named .db or .sqlite"),
         ("absent.csv", "a.db", "absent.csv: cannot be read"),
-        ("own.parquet", "a.db", "holds arrays and no records"),
+        ("own.parquet", "a.db", "export the store again as .jsonl"),
         ("notes.txt", "a.db", "looks like none of the known formats; name its format with --from"),
     ):
         refused = farthing("traces", "import", file, "--store", store)
@@ -85,12 +88,16 @@ def test_what_cannot_be_imported_is_said(farthing: Farthing, runs: Path) -> None
         assert says in refused.err
         assert not Path(store).exists()
     assert "import" in farthing("traces").out
+    said = farthing("traces", "info", "own.parquet").err
+    assert "holds arrays that an older farthing exported" in said
+    said = farthing("traces", "export", "--store", "b.db", "--out", "b.parquet").err
+    assert "name it .jsonl or .jsonl.gz" in said
 
 
 def test_every_form_of_the_same_traces_is_described_alike(farthing: Farthing, runs: Path) -> None:
     farthing("traces", "import", runs, "--store", "a.db")
-    farthing("traces", "export", "--store", "a.db", "--out", "a.parquet")
-    said = [farthing("traces", "info", name).out for name in (runs, "a.db", "a.parquet")]
+    farthing("traces", "export", "--store", "a.db", "--out", "a.jsonl")
+    said = [farthing("traces", "info", name).out for name in (runs, "a.db", "a.jsonl")]
     assert len({text.split("\n", 1)[1] for text in said}) == 1
     assert "questions 200" in said[0]
 

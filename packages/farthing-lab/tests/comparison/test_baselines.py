@@ -8,12 +8,13 @@ import pytest
 from scipy import stats
 
 from farthing.methods.base import Dataset
-from farthing.recommendation.base import METRICS, SAVED, Comparison, Row
+from farthing.recommendation.base import METRICS, Comparison, Row
 from farthing.recommendation.savings import LEVEL
 from farthing.reports import base
 from farthing.traces.arrays import TraceArrays
 from farthing_lab.comparison.baselines import SingleModelBaselines
 from farthing_lab.comparison.compare import compare
+from farthing_lab.comparison.names import SAVED
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.reports import summary, tables
 

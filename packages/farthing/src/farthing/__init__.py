@@ -50,7 +50,6 @@ _LAB = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name of the door when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'farthing' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415

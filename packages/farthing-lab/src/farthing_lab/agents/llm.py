@@ -12,8 +12,8 @@ import msgspec
 from farthing.models.base import Message, Model, Prompt
 from farthing.runtime.agents.base import AgentParts, AgentSection
 from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
-from farthing.tasks.replies import read_exit, read_number
 from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
+from farthing_lab.agents.replies import read_exit, read_number
 
 _MOST_TOKENS = 16
 _AGREES = {True: "yes", False: "no", None: "unknown"}

@@ -12,10 +12,11 @@ import numpy as np
 from farthing.methods.base import Dataset
 from farthing.money import usd_from_nano
 from farthing.promises.texts import ANSWERED
-from farthing.recommendation.base import GAINED, SAVED, Alone, Row
+from farthing.recommendation.base import Alone, Row
 from farthing.recommendation.savings import LEVEL, MARGIN, SingleModels, paid_most
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.splits import Division
+from farthing_lab.comparison.names import GAINED, SAVED
 from farthing_lab.comparison.paired_differences import paired_interval
 
 

@@ -9,7 +9,7 @@ from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.process.action_space import recorded_space
-from farthing.recommendation.base import SOLVABLE_ONLY, Candidate, Comparison, Row, Watch, ignore
+from farthing.recommendation.base import Candidate, Comparison, Row, Watch, ignore
 from farthing.recommendation.candidates import (
     beside_each_alone,
     candidates,
@@ -27,6 +27,7 @@ from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
 from farthing_lab.comparison import thresholded
 from farthing_lab.comparison.baselines import SingleModelBaselines
+from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.comparison.optimality_gap import FreshSample, known_optimum
 from farthing_lab.comparison.paired_differences import differences
 from farthing_lab.comparison.plan import EVERYONE, Plan

@@ -15,9 +15,10 @@ from farthing.money import usd_from_nano
 from farthing.promises.base import Promise
 from farthing.promises.observed import Facts
 from farthing.promises.texts import ANSWERED, REALISED
-from farthing.recommendation.base import FELL_BACK, KEPT, PROMISE_METRICS, Event, Row, Watch
+from farthing.recommendation.base import FELL_BACK, Event, Row, Watch
 from farthing.recommendation.played import tested
 from farthing.traces.arrays import BoolArray, IntArray
+from farthing_lab.comparison.names import KEPT, PROMISE_METRICS
 from farthing_lab.comparison.played import CandidateRun, Ground, Prepared
 from farthing_lab.comparison.pools import Fallback
 

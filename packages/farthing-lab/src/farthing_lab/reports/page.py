@@ -12,7 +12,7 @@ from farthing.errors import MissingExtraError
 from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
-from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
+from farthing.recommendation.base import Comparison, Row
 from farthing.reports.base import (
     Grid,
     alphas,
@@ -28,6 +28,7 @@ from farthing.reports.payer import Offer
 from farthing.reports.rendering import render
 from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
 from farthing.reports.style import looks
+from farthing_lab.comparison.names import GAINED, SAVED
 from farthing_lab.comparison.results import results_json
 from farthing_lab.reports import promises, summary, tables
 from farthing_lab.reports.glossary import columns, explained

@@ -7,14 +7,7 @@ from math import isnan
 from farthing.promises.certificate import Population
 from farthing.promises.texts import decimal, percent
 from farthing.promises.wording import of_hundred_covered
-from farthing.recommendation.base import (
-    OPTIMUM,
-    SOLVABLE_ONLY,
-    TIMES_OPTIMUM,
-    Comparison,
-    Difference,
-    Row,
-)
+from farthing.recommendation.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Difference, Row
 from farthing.reports.base import (
     alphas,
     best,
@@ -25,6 +18,7 @@ from farthing.reports.base import (
     standard_error_of,
     thousand,
 )
+from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.reports import promises
 
 CHANCE = 3

@@ -155,14 +155,12 @@ def _rates(named: Mapping[str, Mapping[int, Decimal]], start: int) -> Rates:
 
 
 def _tiers(price: Any) -> dict[int, Decimal]:
-    """Return a price, flat or tiered, by the input tokens that it starts at."""
     if isinstance(price, TieredPrices):
         return {0: price.base} | {tier.start: tier.price for tier in price.tiers}
     return {0: price}
 
 
 def _hours(info: ModelInfo) -> list[TimeOfDateConstraint]:
-    """Return the hours of each day at which a model has another price."""
     prices = info.prices if isinstance(info.prices, list) else []
     return [c for c in (one.constraint for one in prices) if isinstance(c, TimeOfDateConstraint)]
 

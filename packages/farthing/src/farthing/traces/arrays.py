@@ -132,7 +132,6 @@ class TraceArrays:
     """The share of questions that a guess is right on, or 0; and examples where few answers are."""
 
     def __post_init__(self) -> None:
-        """Give what traces do not say its zeros, in the shape of the answers."""
         each, shape = self.answer.shape[:1], self.answer.shape
         unknown = {
             "largest_cost_nano": (shape, 0),
