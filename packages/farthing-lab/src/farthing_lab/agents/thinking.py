@@ -53,7 +53,6 @@ class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
     """Alternatives to each token of an answer to ask for."""
 
     def check(self, file: str, field: str) -> None:
-        """Refuse cuts out of order, and an end that cannot be told from a thought."""
         if any(after <= before for before, after in pairwise(self.cuts)):
             problem = "must ascend, as [256, 512, 1024]; each is the tokens of thought up to it"
             raise ConfigError(file, f"{field}.cuts", problem)
@@ -61,7 +60,6 @@ class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
             raise ConfigError(file, f"{field}.closes", "is empty; give what ends a thought")
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent."""
         model, prompts = parts.models[self.model], parts.prompts
         return ThinkingAgent(model, role=name, prompts=prompts, **self.options())
 
@@ -170,7 +168,6 @@ class ThinkingAgent:
 
 
 def _begun(text: str) -> tuple[Message, ...]:
-    """Return the message that the assistant is to go on with, if it has begun one."""
     return (Message("assistant", text),) if text else ()
 
 

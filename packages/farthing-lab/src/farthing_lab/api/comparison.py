@@ -41,7 +41,6 @@ class MethodComparison:
         return page
 
     def __str__(self) -> str:
-        """Return the table that `farthing compare` prints."""
         from farthing_lab.reports.tables import render_tables  # noqa: PLC0415
 
         return drawn(render_tables(self.comparison))

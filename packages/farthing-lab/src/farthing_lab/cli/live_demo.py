@@ -72,7 +72,6 @@ Your own models: docs/how-to/asking.md"""
 
 
 def _opening() -> Iterator[str]:
-    """Yield what is real and what is small, and who is asked what."""
     from farthing_lab.models.embedded import find
 
     small, large = find("small"), find("large")
@@ -136,7 +135,6 @@ def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":
 
 
 def _recommended(job: "Job", out: Path) -> "BundleEvaluation":
-    """Choose, prove and measure the bundle, and write the page about it."""
     import numpy as np
 
     from farthing.bundle import folder as bundles
@@ -172,7 +170,6 @@ def _saved(found: "BundleEvaluation") -> str:
 
 
 def _money(found: "BundleEvaluation") -> Group:
-    """Show what 1,000 questions cost, and how often answers are right."""
     value, large, small = found.value, found.alone["guide"], found.alone["base"]
     in_set = found.metrics["in_set"]
     rows = [("under the bundle", value.yours, in_set)]
@@ -240,7 +237,6 @@ def _counted(names: Iterator[str]) -> str:
 
 
 def _k(usd: float | None) -> str:
-    """Write the price of a thousand of the kind."""
     return "–" if usd is None else significant(1_000 * usd)
 
 

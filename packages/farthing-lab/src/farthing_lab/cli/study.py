@@ -107,7 +107,6 @@ def command_of(kind: type[Any]) -> Any:
 
 
 def _annotation(kind: Any, option: StudyOption) -> Any:
-    """Return what typer reads of a field."""
     of_usd = "Fraction" in str(kind) and not option.share
     metavars = (name for name in METAVARS if name in str(kind) and "Literal" not in str(kind))
     given: dict[str, Any] = {

@@ -119,7 +119,6 @@ class Keeper:
         return await self._journal.find(entry)
 
     async def start(self, entry: Entry, largest_nano: int) -> int | str:
-        """Return the number of a try that is written down, or why there is none."""
         if self._stopped is not None:
             return self._stopped
         try:

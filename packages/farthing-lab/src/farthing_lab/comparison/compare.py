@@ -49,8 +49,6 @@ Splits = Sequence[tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True)
 class _ComparedRows:
-    """What came of all splits."""
-
     rows: list[Row]
     played: int
     """The number of splits that were played."""
@@ -170,7 +168,6 @@ def _promising(dataset: Dataset, plan: Plan) -> Plan:
 
 
 def _graded(dataset: Dataset, plan: Plan) -> Dataset:
-    """Return the questions graded by what a plan promises."""
     if plan.promise is None:
         check_graded(dataset.traces)
         return dataset
@@ -214,7 +211,6 @@ def _proved(
     splits: Splits,
     watch: Watch,
 ) -> _ComparedRows:
-    """Prove another promise than coverage."""
     if plan.promise is None:
         raise RuntimeError("coverage is not proved but calibrated")
     lines = play_candidates(chosen, trained, plan.promise, plan.alphas, ground)
@@ -256,7 +252,6 @@ def _chosen(dataset: Dataset, plan: Plan) -> list[Candidate]:
 
 
 def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Draw a calibration and a test part, as places within the rest."""
     calibrate, test = division.redraw(rng)
     return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
 

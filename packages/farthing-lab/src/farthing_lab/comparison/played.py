@@ -126,7 +126,6 @@ def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground
 def _laid_out(
     asked: Promise, fitted: Fitted, empty: str, train: TrainingQuestions, prove: int
 ) -> tuple[PlayedPolicy, FloatArray]:
-    """Return how a policy is played, and the thresholds of its operating points."""
     policy, empty = as_trained(fitted.policy, empty)
     plays = PlayedPolicy(policy, empty, None)
     if asked.layout == "sure":

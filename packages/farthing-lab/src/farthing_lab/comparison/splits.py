@@ -162,7 +162,6 @@ def _play(
     provers: Sequence[Callable[[IntArray], int | None]],
     split: tuple[IntArray, IntArray],
 ) -> list[dict[str, float]]:
-    """Return what one line did on one split, a record a seed."""
     calibrate, test = split
     return [
         court.judge(prepared, proved(calibrate), test)
@@ -171,7 +170,6 @@ def _play(
 
 
 def _row(line: CandidateRun, court: Court, played: Sequence[Sequence[dict[str, float]]]) -> Row:
-    """Put one line's splits together, seed after seed."""
     candidate = line.candidate
     row = Row(candidate.name, candidate.label, line.alpha, "proved", note=line.note)
     if not line.prepared or not played:

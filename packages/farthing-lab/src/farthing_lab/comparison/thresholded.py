@@ -32,8 +32,6 @@ class ThresholdedRun:
 
 @dataclass(frozen=True)
 class _Played:
-    """What one line did on one split, a value a seed."""
-
     kappa: tuple[float, ...]
     figures: tuple[Mapping[str, float], ...]
 
@@ -58,7 +56,6 @@ def replay_candidates(
 def _line(
     candidate: Candidate, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
 ) -> ThresholdedRun:
-    """Replay a candidate's policies, or say why it has none to replay."""
     if candidate.learner is None:
         return ThresholdedRun(candidate, alpha, note=candidate.note)
     whole = [one for one in fitted if one is not None]
@@ -110,7 +107,6 @@ def _play(
 
 
 def _row(line: ThresholdedRun, played: Sequence[_Played]) -> Row:
-    """Put one line's splits together, seed after seed."""
     candidate, seeds = line.candidate, range(len(line.entrants))
     row = Row(candidate.name, candidate.label, line.alpha, candidate.calibration, note=line.note)
     if not line.entrants or not played:

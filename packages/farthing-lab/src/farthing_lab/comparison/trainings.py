@@ -33,7 +33,6 @@ def preload_workers(plan: Plan, dataset: Dataset) -> None:
 
 
 def _asked_for(plan: Plan, dataset: Dataset) -> list[Method]:
-    """Return the methods that a plan names, those that can win, or all."""
     if plan.policies is None:
         return tried_for(dataset, plan.gives)
     if plan.everyone:

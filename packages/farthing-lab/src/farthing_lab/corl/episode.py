@@ -43,7 +43,6 @@ class Rules:
     prompts: PromptTemplates = BUILT_IN
 
     def __post_init__(self) -> None:
-        """Refuse no turn at all, and two experts of one name."""
         if self.most_turns < 1:
             raise InputError(f"the controller may write {self.most_turns} times; give 1 or more")
         if len(set(self.names)) < len(self.names):

@@ -81,7 +81,6 @@ def check_symbols(pool: ControllerPool, *questions: str) -> None:
 
 
 def _ours(folder: Path) -> bool:
-    """Return whether a folder's tokenizer has the project's own symbols."""
     file = folder / "tokenizer.json"
     try:
         vocabulary = msgspec.json.decode(file.read_bytes())["model"]["vocab"]

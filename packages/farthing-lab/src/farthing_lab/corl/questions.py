@@ -16,7 +16,6 @@ _Asked = tuple[str, tuple[str, ...], str]
 
 
 def _asked(question: Question) -> _Asked:
-    """Return what tells a question from another."""
     return question.text, question.gold, repr(question.beside)
 
 
@@ -74,7 +73,6 @@ class ListedQuestions:
     questions: tuple[Question, ...]
 
     def __post_init__(self) -> None:
-        """Refuse parts that part questions which ask the same."""
         marked: dict[_Asked, Question] = {}
         for one in self.questions:
             first = marked.setdefault(_asked(one), one) if one.split else one

@@ -59,23 +59,19 @@ class FrozenExperts:
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the models' connections and the loop; nobody can be asked any more."""
         self._runner.run(self._close())
         self._runner.close()
 
     def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
-        """Return the reply to each (expert, question); a failed call is a reply with an error."""
         unknown = [call for call in dict.fromkeys(calls) if call not in self._known]
         if unknown:
             self._known |= zip(unknown, self._runner.run(self._all(unknown)), strict=True)
         return [self._known[call] for call in calls]
 
     def largest_nano(self, expert: str, question: str) -> int:
-        """Return the most that a call can cost, in nano-dollars."""
         return self.models[expert].largest_cost_nano(self._prompt(question))
 
     async def _close(self) -> None:
@@ -210,7 +206,6 @@ def _turn(
 
 
 def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
-    """End an episode whose next turn may cost more than is left."""
     if hard_nano is None:
         return play
     most = voice.largest_nano(len(voice.ids(play)))
@@ -226,7 +221,6 @@ _TAG_TOKENS = 12
 
 
 def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> list[Play]:
-    """Return the episodes after the calls that they asked for."""
     after = [_refused(play, experts, hard_nano) for play in plays]
     asking = [at for at, play in enumerate(after) if play.asked is not None]
     calls = [(after[at].asked.expert, after[at].asks) for at in asking]  # type: ignore[union-attr]

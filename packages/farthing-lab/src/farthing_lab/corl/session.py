@@ -50,16 +50,13 @@ class PoolSession:
         return cls(pool, voice, tokenizer, experts, rules, task)
 
     def __enter__(self) -> Self:
-        """Return itself; leaving closes the experts."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the experts."""
         self.experts.__exit__()
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The pool's modes, from the cheapest."""
         return self.pool.modes
 
 

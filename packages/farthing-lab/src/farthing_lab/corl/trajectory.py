@@ -56,7 +56,6 @@ class Trajectory:
     reward: float
 
     def __post_init__(self) -> None:
-        """Refuse parts of different length."""
         lengths = {len(self.response_ids), len(self.response_mask)}
         if self.response_logprobs is not None:
             lengths.add(len(self.response_logprobs))

@@ -131,7 +131,6 @@ def _after_one_more(config: GeneratorConfig, before: Histories, t: int) -> Histo
 def _round(
     config: GeneratorConfig, before: Histories, rows: NDArray[np.int64], k: int, t: int
 ) -> Iterator[_LabelledAnswers]:
-    """Yield all that base and guide can say after histories with `k` answers."""
     for base in range(k + 1):
         weight = _base_says(config, before.weight[rows], before.base[rows], k, label=base, t=t)
         now_seen = max(k, base + 1)
@@ -145,7 +144,6 @@ def _round(
 def _base_says(
     config: GeneratorConfig, weight: FloatArray, previous: IntArray, k: int, *, label: int, t: int
 ) -> FloatArray:
-    """Return the weights of the histories in which the base's answer is `label`."""
     wrong = config.wrong_answers
     skill = config.per_level("base_later" if t else "base_first")[:, None]
     repeats = (config.base_persistence if t else 0.0) * (previous == label)[:, None, None]

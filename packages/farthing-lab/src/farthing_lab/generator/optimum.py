@@ -173,7 +173,6 @@ def _handed_up(bought: _Stretch, left: _Stretch, parent: IntArray) -> _Stretch:
 
 
 def _corners(pieces: _Stretch, first_round: float) -> tuple[FloatArray, FloatArray]:
-    """Buy the pieces in the order of their prices, from stopping after round 1 on."""
     order = np.argsort(pieces.price, kind="stable")
     gained = np.concatenate([[0.0], pieces.gain[order].cumsum()])
     spent = np.concatenate([[0.0], pieces.cost[order].cumsum()])

@@ -343,7 +343,6 @@ class _JudgedEpisodes:
         return cls(batch, seen, *parts)
 
     def take(self, rows: Tensor) -> "_JudgedEpisodes":
-        """Return some episodes."""
         parts = (
             *(self.written, self.mask, self.old, self.reference),
             *(self.divergence, self.values, self.advantages, self.returns),
@@ -354,7 +353,6 @@ class _JudgedEpisodes:
 
 
 def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:
-    """Return advantages without a value model, [B, T - 1]."""
     if settings.advantage == "given":
         return batch.given[:, 1:] * mask
     if settings.advantage == "shrunk":

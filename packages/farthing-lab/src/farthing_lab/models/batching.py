@@ -60,7 +60,6 @@ class Batching(Generic[Asked, Answered]):
             job.given_up = True
 
     async def aclose(self) -> None:
-        """Wait until the worker is idle."""
         if self._worker is not None and not self._worker.done():
             await asyncio.wait([self._worker])
 

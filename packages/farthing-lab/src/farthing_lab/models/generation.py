@@ -85,8 +85,6 @@ def as_they_end(
 
 
 class _RowUnderWay:
-    """A row, and what was taken so far."""
-
     def __init__(self, number: int, row: GenerationRow) -> None:
         self.number, self.row = number, row
         seed = row.seed if row.seed is not None else int(torch.randint(2**62, ()))

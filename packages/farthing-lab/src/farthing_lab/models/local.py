@@ -52,7 +52,6 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Most prompts that are answered together."""
 
     def price(self, prices: PriceTable) -> Price | None:
-        """Return what the model costs; None where nothing says so."""
         return prices.find(self.model)
 
     def open(self, prices: PriceTable) -> "LocalModel":
@@ -125,7 +124,6 @@ class LocalModel:
 
     @property
     def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
         return self._name
 
     @property
@@ -145,11 +143,9 @@ class LocalModel:
         return len(self._tokenizer.encode(text, add_special_tokens=False))
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one call with this prompt can cost, in nano-dollars."""
         return largest_cost_nano(self._price, self._name, prompt, self._timeout_s)
 
     async def aclose(self) -> None:
-        """Wait for what is under way, and let go of the weights."""
         await self._batches.aclose()
         self._network = None
 

@@ -67,7 +67,6 @@ def _estimate(name: str, one: IntervalEstimate) -> Record:
 
 
 def _rounded(one: IntervalEstimate) -> IntervalEstimate:
-    """Return an estimate in dollars without digits that money does not have."""
     return IntervalEstimate(*map(rounded_usd, (one.value, one.low, one.high)))
 
 

@@ -36,7 +36,6 @@ def offer(comparison: Comparison, alpha: Fraction) -> Offer:
 
 
 def _saved(row: Row | None) -> tuple[str, str]:
-    """Return what is saved and its interval, or why that is not known."""
     if row is None:
         return "–", "nobody wins"
     if SAVED not in row.intervals:

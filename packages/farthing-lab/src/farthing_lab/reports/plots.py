@@ -150,7 +150,6 @@ def _hollow(axes: Axes, value: float, height: int) -> None:
 
 
 def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], metric: str, floor: float) -> None:
-    """Draw a swept policy as a line with its operating point, another as a point."""
     colour, marker = look
     cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, metric)
     points = np.array(_worth_drawing(row, metric, floor))

@@ -63,8 +63,6 @@ class Collapse:
 
 @dataclass(frozen=True)
 class _RecentMeans:
-    """The curves' means over the last updates."""
-
     reward: float
     best: float
     """The best mean reward over so many updates in a row, whenever that was."""

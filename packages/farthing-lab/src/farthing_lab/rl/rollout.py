@@ -38,7 +38,6 @@ class Questions:
         )
 
     def take(self, index: IntArray) -> "Questions":
-        """Return the questions at an index."""
         return Questions(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
     @property

@@ -37,8 +37,6 @@ Ids = NDArray[np.str_]
 
 
 class _SampledPartSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A section `[parts.NAME]`."""
-
     models: dict[str, str]
     """Model to its file of sample traces."""
     credit: float = 1.0

@@ -66,7 +66,6 @@ class PipelineParts:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "SharedBudget | Caps":
-        """Share the budget, or the tokens, in several ways."""
         del context  # nothing is said on the way
         if (self.budget is None) == (self.tokens is None):
             raise InputError("say what a task may cost: --budget USD, or --tokens N; one of both")
@@ -84,7 +83,6 @@ class PipelineParts:
         return share(measure(parts, seed=self.seed), nano, allocator, trials=trials, seed=self.seed)
 
     def report(self, measured: "SharedBudget | Caps") -> StudyReport:
-        """Say what a task costs or takes and how often it is right, and what each part gets."""
         name = self.parts.name
         return _of_tokens(measured, name) if isinstance(measured, Caps) else _of_usd(measured, name)
 

@@ -90,7 +90,6 @@ class Arithmetic:
         return len(self.problems)
 
     def begin(self, task: IntArray) -> IntArray:
-        """Return task and value, [n, 2]."""
         return np.stack([task, np.zeros_like(task)], axis=1)
 
     def features(self, state: IntArray, step: int, spare: FloatArray) -> FloatArray:
@@ -104,12 +103,10 @@ class Arithmetic:
         return np.concatenate([one, one * spare[:, None], one * later], axis=1)
 
     def largest_nano(self, state: IntArray, step: int) -> IntArray:
-        """Return the most that a call of each network can cost."""
         largest: IntArray = self._largest[state[:, 0], step]
         return largest
 
     def rest_nano(self, state: IntArray, step: int) -> IntArray:
-        """Return the most that the small network's calls after this one cost."""
         rest: IntArray = self._largest[state[:, 0], step + 1 :, 0].sum(axis=1)
         return rest
 
@@ -127,7 +124,6 @@ class Arithmetic:
         return np.stack([state[:, 0], value], axis=1), cost
 
     def succeeded(self, state: IntArray, rng: np.random.Generator) -> BoolArray:
-        """Return whether the last digit is right."""
         del rng
         return np.array([self.problems[t].answer == v for t, v in state], dtype=bool)
 

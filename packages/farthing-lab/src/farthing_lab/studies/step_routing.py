@@ -74,7 +74,6 @@ class StepRouting:
         return None if self.budget is None else int(self.budget * NANO_PER_USD)
 
     def measure(self, context: StudyContext) -> "RoutedSteps":
-        """Learn a policy for each lambda, and play it beside the boundaries."""
         train, test = _chains(self.on, self.train, self.test, self.seed)
         if self.budget_nano is not None:
             state = test.begin(np.arange(test.tasks))
@@ -102,7 +101,6 @@ class StepRouting:
         )
 
     def report(self, measured: "RoutedSteps") -> StudyReport:
-        """Say what each policy costs and how often it succeeds."""
 
         def succeeded(record: Record) -> str:
             rate = record["success"]
@@ -148,7 +146,6 @@ class RoutedSteps:
 
 
 def _chains(on: str, train: int, test: int, seed: int) -> tuple[TaskChain, TaskChain]:
-    """Return tasks to learn from and others to judge on."""
     rng = np.random.default_rng(seed)
     if on == "generated":
         return GeneratedTasks.draw(two_models(), train, rng), GeneratedTasks.draw(

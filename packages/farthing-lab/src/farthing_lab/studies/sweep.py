@@ -139,7 +139,6 @@ class TuningTrial:
     instant: bool = False
 
     def run(self, train: TraceArrays, progress: Progress) -> Figures | None:
-        """Return every metric on the fold, at the threshold that covers just enough of it."""
         learn, judge = fold(train.content, *self.division)
         try:
             fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
@@ -223,7 +222,6 @@ def _swept(dataset: Dataset, name: str) -> Candidate:
 
 
 def _asked(learner: Any, search: SettingSearch, seed: int) -> list[Settings]:
-    """Return the settings to try, without the one that the learner has anyway."""
     read = [read_choice(learner, text) for text in search.choices]
     names = [name for name, _ in read]
     double = next((name for name in names if names.count(name) > 1), None)
@@ -252,7 +250,6 @@ def _work(
     plan: Plan,
     questions: str,
 ) -> list[tuple[Key, TuningTrial]]:
-    """Return every training with what it depends on, setting after setting."""
     work: list[tuple[Key, TuningTrial]] = []
     for number, changed in enumerate(settings):
         learner = with_settings(candidate.learner, changed)

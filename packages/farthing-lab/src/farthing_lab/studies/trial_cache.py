@@ -20,7 +20,6 @@ class Trials:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read what there is; the file is made with the first training that is kept."""
         self.path = path
         text = path.read_bytes() if path.exists() else b""
         *whole, cut_off = text.split(b"\n")

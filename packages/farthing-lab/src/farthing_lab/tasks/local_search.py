@@ -51,7 +51,6 @@ class LocalSearch:
         self._index.index(words, show_progress=False)
 
     async def run(self, query: str) -> ToolReply:
-        """Return the best paragraphs that share a word with the query, best first."""
         started = time.perf_counter()
         found = await asyncio.to_thread(self.find, query)
         shown = "\n".join(f"{title}: {text}" for title, text in found)

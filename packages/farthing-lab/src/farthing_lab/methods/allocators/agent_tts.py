@@ -59,7 +59,6 @@ class Space:
     """Of each part, such as `small x4`."""
 
     def __post_init__(self) -> None:
-        """Name what has no name."""
         n, k = self.batch.value.shape
         if not self.model.size:
             object.__setattr__(self, "model", np.zeros((n, k), dtype=np.int64))
@@ -311,7 +310,6 @@ class AgentTts:
     seed: int = 0
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each item one option, where values add up: that takes no trial."""
         return LAGRANGIAN.allocate(batch, budget_nano)
 
     def maximise(

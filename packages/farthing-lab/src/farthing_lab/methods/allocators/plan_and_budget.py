@@ -40,7 +40,6 @@ class PlanAndBudget:
     """The allocator."""
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each part one option: by its share, or by the knapsack where that is worth more."""
         packed = pack(batch, budget_nano)
         direct = chosen(batch, packed.choice, packed.bound)
         by_share = chosen(batch, self.shared(batch, budget_nano), packed.bound)

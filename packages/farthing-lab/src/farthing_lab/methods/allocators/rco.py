@@ -52,7 +52,6 @@ class RiemannianOptimisation:
     """Whether a batch whose values add up goes to the knapsack at once."""
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each item one option, where values add up."""
         packed = pack(batch, budget_nano)
         if self.joint_only or batch.cost_of(batch.best) <= budget_nano:
             return chosen(batch, packed.choice, packed.bound)

@@ -107,7 +107,6 @@ class UalaLearner:
     """Looks up which of the guide's doubts the traces recorded; there is nothing else to learn."""
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Return UALA over the best doubt there is."""
         progress.update(1, 1, {})
         return Fitted(UalaPolicy(best_source(train)))
 

@@ -117,8 +117,6 @@ class CpoLearner:
 
 
 class _CpoTraining:
-    """CPO on the network's own actions."""
-
     def __init__(self, config: CpoConfig, questions: Questions, alpha: Fraction, seed: int) -> None:
         self.parts = ActorCritic(questions, config.batch, seed)
         self._config, self._target = config, float(1 - alpha)
@@ -151,8 +149,6 @@ class _CpoTraining:
 
 @dataclass(frozen=True)
 class _SampledObjective:
-    """What a new policy is worth on one batch."""
-
     sampled: SampledSurrogate
 
     def __call__(self, probabilities: Tensor) -> Surrogate:
@@ -213,7 +209,6 @@ class CcpoLearner:
     extra_features: tuple[str, ...] = ()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions; the same seed gives the same policy, bit for bit."""
         torch.set_num_threads(1)
         features = FeatureSet.fit(train, self.extra_features)
         questions = Questions.of(train, features.transform(train))
@@ -236,7 +231,6 @@ class _CcpoTraining:
         self._config, self._alpha, self._done = config, alpha, 0
 
     def update(self) -> dict[str, float]:
-        """Run one iteration and return its figures."""
         batch, epsilon = self.parts.batch(), self._config.epsilon
         kappa = min(self.threshold.kappa, 1.0)
         pi = probabilities(self.parts.network, batch.observations)
@@ -275,7 +269,6 @@ class _CcpoTraining:
         )
 
     def _share(self) -> float:
-        """Return the share of the critics' learning rate."""
         return SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
 
     def _set_charge(
@@ -309,8 +302,6 @@ class _CcpoTraining:
 
 @dataclass(frozen=True)
 class _SoftSetObjective:
-    """What a new policy is worth on one batch at a fixed threshold."""
-
     config: CcpoConfig
     batch: Questions
     kappa: float

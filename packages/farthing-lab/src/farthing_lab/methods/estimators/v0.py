@@ -91,7 +91,6 @@ class ItemResponse:
         return ability(z, offset, flattened(own), history.right, self.directions)
 
     def success(self, history: OutcomeHistory, asked: QuestionFeatures) -> FloatArray:
-        """Return the probability that the model with this history is right on each, [n]."""
         z, (offset, own) = self.directions.coordinates(asked), self._own(asked)
         return chance(z, self.ability(history), offset, own)
 
@@ -198,7 +197,6 @@ class V0Estimator:
     tried: tuple[tuple[int, float], ...] = TRIED
 
     def fit(self, train: TraceArrays, seed: int) -> ItemResponse:
-        """Learn from the graded calls of a pool; the same seed gives the same result."""
         refuse_rounds(train)
         if train.question is None or not any(train.question):
             raise InputError("these questions have no text; an estimator by text needs `question`")
@@ -222,7 +220,6 @@ class V0Estimator:
     def _chosen(
         self, lesson: "GradedOutcomes", groups: tuple[str, ...], seed: int
     ) -> tuple[int, float]:
-        """Return what has the least log loss on a quarter of the questions."""
         rows = np.random.default_rng(seed).permutation(len(lesson.seen))
         cut = len(rows) // 4
         if len(self.tried) == 1 or cut < 2:
@@ -294,7 +291,6 @@ def fitted_to(
 
 
 def _lost(fitted: FittedItems, held: GradedOutcomes) -> float:
-    """Return the log loss of its models on questions that it has not seen."""
     z = np.concatenate([np.ones((len(held.seen), 1)), held.seen @ fitted.directions.weight], axis=1)
     none = np.zeros((z.shape[1], z.shape[1]))
     each = [chance(z, Ability(a, none), 0.0, fitted.directions.own) for a in fitted.ability]
@@ -324,7 +320,6 @@ def _parts(at: FloatArray, shapes: Shapes) -> tuple[FloatArray, FloatArray, Floa
 def _penalised(
     at: FloatArray, lesson: GradedOutcomes, shapes: Shapes, strength: float, own: float
 ) -> tuple[float, FloatArray]:
-    """Return minus the penalised log likelihood, and its gradient."""
     ability, weight, offset = _parts(at, shapes)
     along = lesson.seen @ weight
     logit = _logit(along, ability, offset)

@@ -44,7 +44,6 @@ class Workflow:
     parts: tuple[WorkflowPart, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no workflow."""
         if not self.parts:
             raise InputError("a workflow has no parts; give at least one")
         for place, part in enumerate(self.parts):
@@ -87,7 +86,6 @@ class Workflow:
         ]
 
     def actions(self, state: WorkflowState) -> Sequence[PricedAction]:
-        """Return one action for each part and choice that can be started, and waiting last."""
         if all(state.done):
             return []
         found = []
@@ -101,7 +99,6 @@ class Workflow:
     def step(
         self, state: WorkflowState, action: int, rng: np.random.Generator
     ) -> Transition[WorkflowState]:
-        """Start a part, which reserves its largest cost; or wait until the next one ends."""
         starts = self.starts(state)
         if action < len(starts):
             place, at = starts[action]
@@ -129,16 +126,13 @@ class Workflow:
         return Transition(WorkflowState(tuple(done), tuple(going)), -back, waited)
 
     def value(self, state: WorkflowState) -> float:
-        """Return 1 where all parts are done, else 0."""
         return float(all(state.done))
 
     def score(self, state: WorkflowState) -> float:
-        """Return the share of parts that are done or can be expected from those under way."""
         under = sum(self.parts[o.part].choices[o.choice].any_right for o in state.under_way)
         return (sum(state.done) + under) / len(self.parts)
 
     def usual(self, state: WorkflowState, left: Remaining) -> int | None:
-        """Return what an even share of money and time would start; else wait."""
         starts = self.starts(state)
         for place in self.ready(state):
             at = usual_start(self.parts, place, state, left)
@@ -154,7 +148,6 @@ class Workflow:
         n: int,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Return whether n executions of each action are done in time and budget, [A, n]."""
         starts = self.starts(state)
         first = [starts[action] if action < len(starts) else None for action in actions]
         return follow(self.parts, state, first, left, n, rng)

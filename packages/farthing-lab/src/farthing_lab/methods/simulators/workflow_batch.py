@@ -94,8 +94,6 @@ def usual_start(
 
 
 class _Rows:
-    """B executions under way."""
-
     def __init__(
         self, parts: tuple[WorkflowPart, ...], rows: int, state: WorkflowState, left: Remaining
     ) -> None:

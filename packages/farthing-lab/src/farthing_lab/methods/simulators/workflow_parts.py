@@ -42,7 +42,6 @@ class PartChoice:
     tokens_per_s: float = 100.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be simulated."""
         low, high = self.tokens
         if not 0.0 <= self.success <= 1.0:
             raise InputError(f"'{self.model}' has a chance of {self.success}; it has to be 0 to 1")

@@ -211,7 +211,6 @@ class Reading:
         return next((at for at in starts if list(ids[at : at + width]) == ends), None)
 
     def _said(self, ids: Sequence[int]) -> Sequence[int]:
-        """Return what was written, without the token that ends a text."""
         over = len(ids) > 0 and ids[-1] == self.tokenizer.eos_token_id
         return ids[:-1] if over else ids
 
@@ -238,7 +237,6 @@ def _with_mode(mode: str, prompt: Any) -> Any:
 
 
 def _accepted(gold: Any, row: int) -> tuple[str, ...]:
-    """Return the accepted answers of a row."""
     found = (gold,) if isinstance(gold, str) else gold
     if isinstance(found, (list, tuple)) and found and all(isinstance(g, str) and g for g in found):
         return tuple(found)

@@ -240,7 +240,6 @@ def _rank(tier: int, memory: Memory) -> tuple[Sentence, ...]:
 
 
 def _first(lines: Sequence[Sentence], tokens: int) -> tuple[Sentence, ...]:
-    """Return lines from the first on, as long as they fit."""
     kept = list[Sentence]()
     for line in lines:
         tokens -= line.tokens

@@ -134,7 +134,6 @@ class BudgetMem:
     prices: ModulePrices = PRICES
 
     def allowed(self, allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
-        """Return whether each step fits what is left."""
         return fitting(allowance, steps)
 
     def told(self, allowance: Allowance) -> str:

@@ -87,7 +87,6 @@ class TaskEpisodes:
     """[n]"""
 
     def take(self, index: IntArray | BoolArray) -> "TaskEpisodes":
-        """Return the episodes at an index or under a mask."""
         return TaskEpisodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
@@ -189,11 +188,9 @@ class GeneratedTasks:
         return len(self.level)
 
     def begin(self, task: IntArray) -> Where:
-        """Return level and health."""
         return self.level[task], np.zeros(len(task), dtype=np.int64)
 
     def features(self, state: Where, step: int, spare: FloatArray) -> FloatArray:
-        """Return a 1 for the step, level and health, and again times `spare`: [n, 2 H K S]."""
         levels, healths = self.config.success.shape
         place = (step * levels + state[0]) * healths + state[1]
         one = np.zeros((len(spare), 2, self.steps * levels * healths))
@@ -203,12 +200,10 @@ class GeneratedTasks:
         return one.reshape(len(spare), -1)
 
     def largest_nano(self, state: Where, step: int) -> IntArray:
-        """Return the two prices, which are known."""
         del step
         return np.broadcast_to(np.array(self.config.cost_nano), (len(state[0]), 2))
 
     def rest_nano(self, state: Where, step: int) -> IntArray:
-        """Return what the steps after this one cost with the small model."""
         after = self.steps - step - 1
         return np.full(len(state[0]), after * self.config.cost_nano[0])
 
@@ -225,7 +220,6 @@ class GeneratedTasks:
         return (level, np.where(asked, moved, health)), cost
 
     def succeeded(self, state: Where, rng: np.random.Generator) -> BoolArray:
-        """Draw the outcome."""
         drawn: BoolArray = rng.random(len(state[0])) < self.config.success[state]
         return drawn
 

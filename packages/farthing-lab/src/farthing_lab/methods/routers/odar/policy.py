@@ -199,7 +199,6 @@ class OdarPolicy:
         return line
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         arrays: dict[str, NDArray[Any]] = {"order": self.order}
         settings: dict[str, Any] = {"features": msgspec.to_builtins(self.features)}
         parts = {"difficulty": self.difficulty, "again": self.again, "fusion": self.fusion}
@@ -211,7 +210,6 @@ class OdarPolicy:
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
 
         def part(kind: type[Any], name: str) -> Any:
             return rebuilt(kind, under(f"{name}.", arrays), settings[name])
