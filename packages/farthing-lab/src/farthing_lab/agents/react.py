@@ -325,12 +325,10 @@ class ToolBudget:
         return self._allows(AgentStep("prompt", needs))
 
     def asked(self, done: Completion) -> None:
-        """Charge a prompt that was answered."""
         tokens = done.usage.input_tokens + done.usage.output_tokens
         self._charge({TOKENS: tokens, MONEY: done.cost_nano or 0})
 
     def used(self, tool: Tool, cost_nano: int) -> None:
-        """Charge a use of a tool."""
         self._charge({tool.name: 1, MONEY: cost_nano})
 
     def _allows(self, step: AgentStep) -> bool:

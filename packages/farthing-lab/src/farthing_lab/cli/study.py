@@ -38,7 +38,6 @@ class StudyGroup(PlainGroup):
     """The registered studies; one is imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all studies."""
         del ctx
         return plugins.names("studies")
 

@@ -59,7 +59,6 @@ class SingleModelBaselines:
 
     @property
     def today(self) -> Alone:
-        """What the reference alone came to, on average over the splits."""
         place = self.roles.index(self.reference)
         cost, right = self.cost_usd[:, place].mean(), self.accuracy[:, place].mean()
         return Alone(self.reference, float(cost), float(right))

@@ -46,7 +46,6 @@ class Ground:
     """How many of them are drawn to calibrate."""
 
     def part(self, candidate: Candidate, rows: IntArray, kind: type[Q]) -> Q:
-        """Return some questions as a candidate plays them."""
         arrays = self.dataset.arranged(candidate.method.space)
         return kind(self.dataset.traces.take(rows), arrays.take(rows))
 

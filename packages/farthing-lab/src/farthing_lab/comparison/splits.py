@@ -59,14 +59,12 @@ class Court:
 
     @classmethod
     def of(cls, asked: Promise, n: int, ground: Ground) -> Self:
-        """Set up for n calibration questions."""
         if not asked.held_to_reference:
             return cls(asked, None, n)
         return cls(asked, Reference.of(asked.reference or "", ground), n)
 
     @property
     def questions(self) -> Facts:
-        """What is known of all questions outside training."""
         theirs = self.reference
         if theirs is None:
             return Facts()

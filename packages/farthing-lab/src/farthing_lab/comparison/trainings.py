@@ -56,7 +56,6 @@ class TrainedCandidates:
     seeds: Sequence[int]
 
     def of(self, candidate: Candidate, alpha: Fraction) -> list[Fitted | None]:
-        """Return a candidate's trainings at one alpha, one a seed."""
         return [self.found.get(_key(candidate, alpha, seed)) for seed in self.seeds]
 
 

@@ -31,7 +31,7 @@ from farthing_lab.lm.masked_ppo import (
 from farthing_lab.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
 from farthing_lab.rl.discount import Horizon
 from farthing_lab.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
-from farthing_lab.rl.rex import rex
+from farthing_lab.rl.schedules import rex
 
 EVERY_S = 30.0
 """Seconds of training that a kill may cost."""

@@ -90,7 +90,6 @@ class PlayedPlans:
 
     @property
     def cells(self) -> int:
-        """The number of cells, D."""
         return int(self.population.cell.max()) + 1
 
     def means(self, values: FloatArray) -> FloatArray:

@@ -27,7 +27,6 @@ class ControllerPolicy:
     """From the cheapest."""
 
     def mode(self, name: str) -> Mode:
-        """Return a mode by its name."""
         for mode in self.modes:
             if mode.name == name:
                 return mode

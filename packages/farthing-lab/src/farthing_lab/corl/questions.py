@@ -96,7 +96,6 @@ class ListedQuestions:
         return some[int(generator.integers(len(some)))]
 
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
-        """Return n questions of a part, or all that there are."""
         some = self._of(part)
         order = np.random.default_rng(seed).permutation(len(some))
         return [some[at] for at in order[:n]]

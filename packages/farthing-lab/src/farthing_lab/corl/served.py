@@ -50,7 +50,6 @@ class ServedController:
 
     @property
     def mode(self) -> str:
-        """The name of its mode."""
         return self.told.name
 
     async def answer(self, question: Question, *, budget_nano: int | None, meter: Meter) -> Answer:
@@ -90,17 +89,14 @@ class PoolDecider:
 
     @property
     def models(self) -> ModelsConfig:
-        """The controller's model and the experts'."""
         return self.pool.models
 
     @property
     def task(self) -> Task:
-        """How answers are compared."""
         return self.pool.grader()
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of a reply."""
         return self.pool.max_tokens
 
     def served(

@@ -35,7 +35,6 @@ class PoolSession:
 
     @classmethod
     def of(cls, pool: ControllerPool, device: str = "cpu") -> Self:
-        """Load the controller's weights and open the experts."""
         check_readable(pool, *pool.questions.texts)
         rules, task = pool.rules, pool.grader()
         voice, tokenizer = load_voice(

@@ -12,6 +12,7 @@ from farthing.models.base import Message
 from farthing_lab.corl.base import Episode, Segment
 
 Encode = Callable[[str], Sequence[int]]
+Decode = Callable[[Sequence[int]], str]
 
 
 def as_one_text(messages: Sequence[Message]) -> str:

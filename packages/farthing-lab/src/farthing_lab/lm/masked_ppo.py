@@ -114,7 +114,6 @@ class Settings:
 
     @property
     def penalised(self) -> bool:
-        """Whether the divergence is in the loss."""
         return self.kl_in == "loss" or self.advantage != "gae"
 
 
@@ -172,7 +171,6 @@ class EpisodeBatch:
         )
 
     def take(self, rows: Tensor) -> "EpisodeBatch":
-        """Return some episodes."""
         return EpisodeBatch(*(part[rows] for part in self._parts))
 
     def on(self, device: torch.device) -> "EpisodeBatch":
@@ -241,7 +239,6 @@ class MaskedTrainer:
 
     @property
     def modules(self) -> dict[str, Module]:
-        """What learns, by name."""
         named = {"policy": self.learners.policy}
         return named if self.learners.critic is None else named | {"critic": self.learners.critic}
 
@@ -254,7 +251,7 @@ class MaskedTrainer:
     ) -> UpdateFigures:
         """Learn from episodes that the present policy played.
 
-        `factor` is the share of the learning rates, see `rl/rex.py`; the generator puts the
+        `factor` is the share of the learning rates, see `rl/schedules.py`; the generator puts the
         episodes in order; `turn` is the discount of a turn, where advantages are by `gae`.
         """
         self._set_rates(factor)

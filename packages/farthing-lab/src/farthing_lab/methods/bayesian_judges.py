@@ -65,7 +65,6 @@ class Judges:
     """rho, from 0 to 1."""
 
     def said(self, traces: TraceArrays) -> "JudgeReplies":
-        """Return what the judges said, and in which bin each reply is."""
         score = self.scorers.p_right(traces)
         bins = (score[:, :, None] > self.edges).sum(axis=2)
         return JudgeReplies(traces.answer[:, 0, :].astype(np.int64), bins)

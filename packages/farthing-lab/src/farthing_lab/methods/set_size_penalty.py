@@ -41,7 +41,6 @@ class SetSizePenaltyPolicy:
 
     @property
     def space(self) -> SpaceName:
-        """The action space that it buys in."""
         return self.inner.space
 
     def decide(self, state: State) -> Decision:

@@ -32,7 +32,6 @@ class LayerMemory:
     """Values [B, heads, S, d]."""
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget every other row."""
         self.first = self.first[rows]
         self.second = None if self.second is None else self.second[rows]
 

@@ -57,22 +57,18 @@ class SymbolTokenizer:
     def apply_chat_template(
         self, messages: Sequence[Mapping[str, str]], **_: bool
     ) -> dict[str, list[int]]:
-        """Return the numbers of a conversation, as `input_ids`."""
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         text = environment.from_string(self.chat_template).render(messages=messages)
         return {"input_ids": self.encode(text)}
 
     def encode(self, text: str, **_: bool) -> list[int]:
-        """Return the numbers of a text's symbols."""
         read = self.not_read.sub("", text)
         return [self.numbers.get(symbol, self.unknown) for symbol in self.symbol.findall(read)]
 
     def get_vocab(self) -> Mapping[str, int]:
-        """Return every symbol with its number."""
         return self.numbers
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
-        """Return the text of some symbols."""
         left_out: frozenset[int] = self.special if skip_special_tokens else frozenset()
         return "".join(self._symbols[number] for number in ids if number not in left_out)
 

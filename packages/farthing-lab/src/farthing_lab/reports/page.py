@@ -31,11 +31,51 @@ from farthing.reports.style import looks
 from farthing_lab.comparison.results import results_json
 from farthing_lab.reports import promises, summary, tables
 from farthing_lab.reports.glossary import columns, explained
-from farthing_lab.reports.offer import offer
 from farthing_lab.reports.promises import goal_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+from farthing.promises import wording
+from farthing.promises.texts import signed
+from farthing.reports.payer import NOT_ALONE, in_percent, paid, within_ends
+
+
+def offer(comparison: Comparison, alpha: Fraction) -> Offer:
+    """Return what the first screen of a report says about one alpha."""
+    row, today = best(comparison, alpha), comparison.today
+    saved, within = _saved(row)
+    ours = theirs = None
+    if today is not None:
+        theirs = paid(f"Always {today.role}", today.cost_usd, today.accuracy)
+    if row is not None:
+        ours = paid(row.label, mean_of(row, "cost_usd"), mean_of(row, "accuracy"))
+    return Offer(
+        title=goal_of(comparison, alpha).title,
+        today=theirs,
+        tomorrow=ours,
+        saved=saved,
+        saved_within=within,
+        gained="" if row is None else _gained(row),
+        promise=promises.claim(comparison, alpha),
+        sure=promises.how_sure(comparison, row),
+        until=wording.ends(None),
+        finding=summary.sentence(comparison, alpha),
+    )
+
+
+def _saved(row: Row | None) -> tuple[str, str]:
+    if row is None:
+        return "–", "nobody wins"
+    if SAVED not in row.intervals:
+        return "–", f"the models were {NOT_ALONE}"
+    return in_percent(mean_of(row, SAVED)), within_ends(row.intervals[SAVED], in_percent)
+
+
+def _gained(row: Row) -> str:
+    gained = mean_of(row, GAINED)
+    if isnan(gained):
+        return ""
+    return f"accuracy {signed(gained)} ({within_ends(row.intervals[GAINED], signed)})"
 
 
 @dataclass(frozen=True)

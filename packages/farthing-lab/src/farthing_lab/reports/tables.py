@@ -28,9 +28,9 @@ from farthing.reports.base import (
     rows_at,
     standard_error_of,
 )
+from farthing_lab.comparison.published import beside, notes
 from farthing_lab.reports.glossary import ROUTER_COLUMNS, columns, count, key, per_thousand
 from farthing_lab.reports.promises import goal_of
-from farthing_lab.reports.published import beside, notes
 
 NOTHING = TableCell("–")
 WITH_ERROR = ("total_cost_usd", "coverage")

@@ -26,7 +26,6 @@ class Questions:
 
     @classmethod
     def of(cls, traces: TraceArrays, observations: FloatArray) -> "Questions":
-        """Take what learning needs from traces and their features."""
         spent = traces.round_cost_nano.astype(float)
         unit = spent.mean()
         return cls(

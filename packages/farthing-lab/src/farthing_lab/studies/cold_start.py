@@ -148,7 +148,6 @@ class Newcomer:
 
     @classmethod
     def of(cls, traces: TraceArrays, name: str | None = None) -> "Newcomer":
-        """Return one model of recorded questions."""
         refuse_rounds(traces)
         if name is None and traces.n_roles > 1:
             raise InputError(f"say which of these joins: {', '.join(traces.roles)}")
@@ -178,7 +177,6 @@ class RoutedBudget:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row for JSON."""
         return {
             "budget_usd": usd_from_nano(self.budget_nano),
             "right_without": self.without,

@@ -184,7 +184,6 @@ class MemoryRow:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row for JSON."""
         return {
             "name": self.name,
             "held": self.held,

@@ -42,7 +42,6 @@ class Capped:
 
     @property
     def e3(self) -> float:
-        """Accuracy squared a token."""
         return efficiency(self.right, self.tokens)
 
 
@@ -79,7 +78,6 @@ class CappedReplies:
         return kept.mean(axis=1), np.minimum(self.length, cap).mean(axis=1)
 
     def take(self, rows: IntArray) -> "CappedReplies":
-        """Return some tasks."""
         return CappedReplies(self.right[rows], self.length[rows])
 
     def chances(self, caps: IntArray) -> FloatArray:

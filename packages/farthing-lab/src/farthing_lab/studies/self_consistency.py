@@ -129,7 +129,6 @@ class Sampled:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row for JSON."""
         (right, right_half), (same, same_half) = interval(self.right), interval(self.same)
         return {
             "name": self.name,

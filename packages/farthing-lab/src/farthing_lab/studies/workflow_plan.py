@@ -27,8 +27,7 @@ from farthing_lab.methods.planners.base import (
     affordable,
     play,
 )
-from farthing_lab.methods.simulators.workflow import Workflow, read_workflow
-from farthing_lab.methods.simulators.workflow_parts import WorkflowState
+from farthing_lab.methods.simulators.workflow import Workflow, WorkflowState, read_workflow
 from farthing_lab.studies.study import LEVEL, Seed, StudyContext, StudyOption, StudyReport
 
 KEY = (

@@ -54,7 +54,6 @@ class Knapsack:
     reads_questions: bool = False
 
     def begin(self, arms: int, _dimensions: int) -> Losses:
-        """Return no losses."""
         return Losses(np.zeros(arms))
 
     def propensities(self, learned: Losses, seen: BanditContext, /) -> FloatArray:

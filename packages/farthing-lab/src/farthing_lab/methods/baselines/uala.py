@@ -42,7 +42,6 @@ class UalaPolicy(DataclassState, InRounds):
 
     @property
     def note(self) -> str:
-        """What a table must say beside the name."""
         return NOTES[self.source]
 
     def scores(self, traces: TraceArrays) -> FloatArray:

@@ -64,7 +64,6 @@ class CurveRecorder:
         return False
 
     def curves(self) -> dict[str, FloatArray]:
-        """Return one array a figure, one value an update."""
         if not self._figures:
             return {}
         return {name: np.array([f[name] for f in self._figures]) for name in self._figures[0]}

@@ -86,7 +86,6 @@ class ItemResponse:
     """Text of a question to mean and variance of b, where outcomes of it were learned from."""
 
     def ability(self, history: OutcomeHistory) -> Ability:
-        """Return the ability of a model with this history."""
         z, (offset, own) = self.directions.coordinates(history.asked), self._own(history.asked)
         return ability(z, offset, flattened(own), history.right, self.directions)
 
@@ -241,7 +240,6 @@ class GradedOutcomes:
     """[n, L]"""
 
     def take(self, rows: IntArray) -> "GradedOutcomes":
-        """Return the questions at an index."""
         return GradedOutcomes(self.seen[rows], self.graded[rows], self.right[rows])
 
 

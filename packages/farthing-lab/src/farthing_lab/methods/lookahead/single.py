@@ -36,7 +36,6 @@ class LazySinglePolicy(PoolPolicy):
     """[G] of minus the score of going on, ascending."""
 
     def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
-        """Buy what the inner policy would, while that is worth it."""
         decision = self.inner.decide(state)
         wanted = -decision.go_on < self.values[point]
         replies = self.leading.replies(state.seen)

@@ -59,7 +59,6 @@ class V0Policy(PoolPolicy):
         return np.stack(each, axis=1)
 
     def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
-        """Ask the best of those who can be asked, and nobody after it."""
         done = state.known.any(axis=1)
         beta = self.values[point : point + 1]
         best = chosen(self.success(state.recorded), self.cost, beta, state.can_buy)[:, 0]

@@ -84,7 +84,6 @@ class Reasoning:
 
     @property
     def begin(self) -> DraftText:
-        """The state in which nothing is written."""
         return DraftText()
 
     def actions(self, state: DraftText) -> Sequence[PricedAction]:

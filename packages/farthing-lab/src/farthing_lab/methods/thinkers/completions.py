@@ -101,12 +101,10 @@ class Reading:
             raise InputError("give the tokens that end a thought, and a cap of at least one token")
 
     def length(self, ids: Sequence[int]) -> int:
-        """Return the tokens of a thought, without what ends it."""
         found = self._end(ids)
         return len(self._said(ids)) if found is None else found
 
     def closed(self, ids: Sequence[int]) -> bool:
-        """Return whether a thought was ended."""
         return self._end(ids) is not None
 
     def right(self, ids: Sequence[int], gold: Sequence[str]) -> bool:
@@ -117,7 +115,6 @@ class Reading:
         return self.graded(ids[found + len(self.ends) :], gold)
 
     def graded(self, answer: Sequence[int], gold: Sequence[str]) -> bool:
-        """Return whether an answer's tokens say what is accepted."""
         said: str = self.tokenizer.decode(list(answer), skip_special_tokens=True)
         return self.task.grade(said.split(self.until, maxsplit=1)[0] if self.until else said, gold)
 

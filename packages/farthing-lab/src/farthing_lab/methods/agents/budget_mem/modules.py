@@ -76,12 +76,10 @@ class Memory:
 
     @property
     def tokens(self) -> int:
-        """Length of all lines."""
         return sum(line.tokens for line in self.lines)
 
     @property
     def text(self) -> str:
-        """All lines, as whoever answers reads them."""
         return " ".join(line.text for line in self.lines)
 
 

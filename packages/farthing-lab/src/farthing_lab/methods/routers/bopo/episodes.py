@@ -174,17 +174,14 @@ class GeneratedTasks:
 
     @classmethod
     def draw(cls, config: StepsConfig, tasks: int, rng: np.random.Generator) -> "GeneratedTasks":
-        """Draw the levels of so many tasks."""
         return cls(config, rng.choice(len(config.weight), tasks, p=config.weight))
 
     @property
     def steps(self) -> int:
-        """Steps of a task."""
         return self.config.steps
 
     @property
     def tasks(self) -> int:
-        """Number of tasks."""
         return len(self.level)
 
     def begin(self, task: IntArray) -> Where:
@@ -210,7 +207,6 @@ class GeneratedTasks:
     def act(
         self, state: Where, step: int, model: IntArray, rng: np.random.Generator
     ) -> tuple[Where, IntArray]:
-        """Move each task's health by its level's and model's matrix."""
         del step
         level, health = state
         asked = model != NOBODY
