@@ -26,9 +26,8 @@ from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
 from farthing_lab.comparison import thresholded
-from farthing_lab.comparison.baselines import SingleModelBaselines
+from farthing_lab.comparison.baselines import SingleModelBaselines, differences
 from farthing_lab.comparison.optimality_gap import FreshSample, known_optimum
-from farthing_lab.comparison.paired_differences import differences
 from farthing_lab.comparison.plan import EVERYONE, Plan
 from farthing_lab.comparison.played import Ground, play_candidates
 from farthing_lab.comparison.published import fitted_to, published

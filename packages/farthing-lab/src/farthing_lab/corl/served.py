@@ -15,7 +15,7 @@ from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Ending as EpisodeEnding
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.checkpoint import pool_of
-from farthing_lab.corl.opened import check_symbols, controller_of, reads_symbols_alone
+from farthing_lab.corl.live import check_symbols, controller_of, reads_symbols_alone
 from farthing_lab.corl.pool import ControllerPool
 from farthing_lab.corl.runner import Controlled, Controller
 

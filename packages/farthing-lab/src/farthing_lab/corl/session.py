@@ -12,7 +12,7 @@ from farthing.models.prices import Price
 from farthing.tasks.base import Task
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Rules
-from farthing_lab.corl.opened import check_readable
+from farthing_lab.corl.live import check_readable
 from farthing_lab.corl.pool import ControllerPool
 from farthing_lab.corl.rollouts import FrozenExperts, Voice
 from farthing_lab.corl.trajectory import PLAIN, Decode, Encode, Layout
