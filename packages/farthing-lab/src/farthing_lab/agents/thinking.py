@@ -125,7 +125,8 @@ class ThinkingAgent:
         """Return the answer at the round's cut; where the thought has ended before, that one."""
         earlier = [call for call in turn.so_far if call.role == self.role]
         if earlier and earlier[-1].ended:
-            return _again(earlier[-1], turn.round)
+            free = {"input_tokens": 0, "output_tokens": 0, "latency_s": 0.0, "cost_usd": 0.0}
+            return structs.replace(earlier[-1], round=turn.round, text=None, **free)
         return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
@@ -182,13 +183,6 @@ def _new(begun: Message, text: str) -> str | None:
         told, said = told.strip(), text.lstrip()  # as templates trim messages
     repeated = begun.role == "assistant" and told.strip() and said.startswith(told)
     return said[len(told) :] if repeated else None
-
-
-def _again(end: Call, number: int) -> Call:
-    """Return the answer of a thought that has ended, at a later cut: nothing is asked or paid."""
-    return structs.replace(
-        end, round=number, text=None, input_tokens=0, output_tokens=0, latency_s=0.0, cost_usd=0.0
-    )
 
 
 def _of_stopping(more: Completion, done: Completion, *, again: bool) -> dict[str, float]:

@@ -195,8 +195,12 @@ def _turn(
     contexts = [voice.ids(after[at]) for at in going]
     seeds = generator.integers(2**62, size=len(plays))[going].tolist()
     most, heat = voice.max_tokens, sampling.temperature
+
+    def ended(ids: Sequence[int]) -> bool:  # by its last tokens: a tag may be several
+        return any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
+
     rows = [
-        GenerationRow(ids, most, heat, seed=seed, ends=voice.ends, stop=_stop(voice))
+        GenerationRow(ids, most, heat, seed=seed, ends=voice.ends, stop=ended)
         for ids, seed in zip(contexts, seeds, strict=True)
     ]
     done = generate(voice.network, rows, voice.hooks)
@@ -210,11 +214,6 @@ def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
         return play
     most = voice.largest_nano(len(voice.ids(play)))
     return play if _spent(play) + most <= hard_nano else play.stop("budget")
-
-
-def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
-    """Return what tells that a turn is over, from its last tokens: a tag may be several."""
-    return lambda ids: any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
 
 
 _TAG_TOKENS = 12

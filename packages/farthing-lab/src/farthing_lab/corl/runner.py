@@ -173,7 +173,9 @@ class _EpisodeRun:
         return play.stop("budget", cost)
 
     async def _call(self) -> Play:
-        play, agent, question = self.play, self._expert(), self.question
+        play, question = self.play, self.question
+        name = play.asked.expert if play.asked else ""
+        agent = next(agent for agent in self.controller.experts if agent.role == name)
         if play.asks != play.question:
             question = Question(question.id, play.asks)
         largest = await cost_bound(agent, Turn(question, play.turns)) or 0
@@ -223,10 +225,6 @@ class _EpisodeRun:
             told = {MODE_BUDGET: usd_from_nano(self.play.mode.budget_nano)}
             call = structs.replace(call, extra=told | ({MALFORMED: 1.0} if malformed else {}))
         self.calls.append(call)
-
-    def _expert(self) -> Agent:
-        name = self.play.asked.expert if self.play.asked else ""
-        return next(agent for agent in self.controller.experts if agent.role == name)
 
 
 def _made_call(call: Call, question: str, cost_nano: int) -> MadeCall:

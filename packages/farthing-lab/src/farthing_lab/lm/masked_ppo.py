@@ -254,8 +254,11 @@ class MaskedTrainer:
         `factor` is the share of the learning rates, see `rl/schedules.py`; the generator puts the
         episodes in order; `turn` is the discount of a turn, where advantages are by `gae`.
         """
-        self._set_rates(factor)
         settings = self.settings
+        rates = {"actor": settings.actor_rate, "critic": settings.critic_rate}
+        for name, optimizer in self.optimizers.items():
+            for group in optimizer.param_groups:
+                group["lr"] = rates[name] * factor
         device = next(self.learners.policy.parameters()).device
         judged = _JudgedEpisodes.of(batch.on(device), self.learners, settings, turn)
         figures: list[tuple[float, ...]] = []
@@ -290,12 +293,6 @@ class MaskedTrainer:
         error = ppo.value_loss(values, judged.values, judged.returns, judged.mask, clip)
         _descend(error, self.optimizers["critic"], self.settings.largest_norm)
         return error.detach()
-
-    def _set_rates(self, factor: float) -> None:
-        rates = {"actor": self.settings.actor_rate, "critic": self.settings.critic_rate}
-        for name, optimizer in self.optimizers.items():
-            for group in optimizer.param_groups:
-                group["lr"] = rates[name] * factor
 
 
 @dataclass(frozen=True)

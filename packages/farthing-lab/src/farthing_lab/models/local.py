@@ -316,7 +316,8 @@ class LocalModel:
             last = now
             job, row = asked[number]
             usage = Usage(len(row.ids), len(done.ids))
-            text, finish = self._text(done, job.asked)
+            text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
+            text, finish = finished(text, done.reason, job.asked.stop)
             answer = Completion(
                 text=text,
                 model=self._name,
@@ -399,10 +400,6 @@ class LocalModel:
                 f"fit its context of {self._context}: shorten the prompt"
             )
         return ids
-
-    def _text(self, done: Generated, prompt: Prompt) -> tuple[str, Finish]:
-        text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
-        return finished(text, done.reason, prompt.stop)
 
     def _logprobs(self, done: Generated) -> tuple[TokenLogprob, ...]:
         return tuple(

@@ -202,7 +202,7 @@ def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost |
     winner = best(comparison, alpha)
     marks, sweeps = [], []
     for row in rows_at(comparison, alpha):
-        lost = _lost(row, held)
+        lost = -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
         if not ran(row) or SAVED not in row.per_split or isnan(lost):
             continue
         saved, chosen = mean_of(row, SAVED), row is winner
@@ -227,11 +227,6 @@ def _turned(gained: Interval) -> Interval | None:
     """Return the interval of a loss from that of a gain; None of a single split."""
     low, high = gained
     return None if isnan(low) else (-high, -low)
-
-
-def _lost(row: Row, held: Promise | None) -> float:
-    """Return what a row loses of the figure that its promise is about, else of accuracy."""
-    return -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
 
 
 def _top(held: Promise) -> float:

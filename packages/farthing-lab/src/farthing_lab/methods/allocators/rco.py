@@ -71,7 +71,8 @@ class RiemannianOptimisation:
         soft = self.descend(batch, budget_nano, objective)
         linear = pack(batch, budget_nano, objective(soft)[1]).choice
         both = self.rounded(batch, budget_nano, soft), linear
-        return max(both, key=lambda choice: objective(_hard(batch, choice))[0])
+        options = np.arange(batch.value.shape[1])
+        return max(both, key=lambda choice: objective((choice[:, None] == options) * 1.0)[0])
 
     def rounded(self, batch: ItemBatch, budget_nano: int, soft: FloatArray) -> IntArray:
         """Return the likeliest choice within the budget, [n]: a knapsack on log-probabilities."""
@@ -111,11 +112,6 @@ def _in_shares(batch: ItemBatch, budget_nano: int) -> tuple[FloatArray, float]:
 def _sum_of(batch: ItemBatch) -> Objective:
     worth = np.where(batch.offered, batch.value, 0.0)
     return lambda soft: (float(np.einsum("nk,nk->", soft, worth)), worth)
-
-
-def _hard(batch: ItemBatch, choice: IntArray) -> FloatArray:
-    hard: FloatArray = (choice[:, None] == np.arange(batch.value.shape[1])).astype(np.float64)
-    return hard
 
 
 """The allocator `rco`."""

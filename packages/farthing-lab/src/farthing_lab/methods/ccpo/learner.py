@@ -262,13 +262,11 @@ class _CcpoTraining:
         level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
         cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
         coverage = episodes.final * leaves[:, None]
-        gamma, share = self.horizon.gamma, self._share()
+        gamma = self.horizon.gamma
+        share = SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
         return self.parts.criticise(
             RollOut(batch, episodes, behaviour, target, cost, coverage, level, gamma, share)
         )
-
-    def _share(self) -> float:
-        return SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
 
     def _set_charge(
         self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float

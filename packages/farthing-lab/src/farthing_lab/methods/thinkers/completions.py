@@ -17,7 +17,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.tasks.base import Task
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import FloatArray, IntArray
 from farthing_lab.lm.symbols import NUMBERS
 from farthing_lab.methods.thinkers.adactrl import AdaCtrl
 from farthing_lab.methods.thinkers.base import Thinker, Thoughts
@@ -102,7 +102,9 @@ class Reading:
 
     def length(self, ids: Sequence[int]) -> int:
         found = self._end(ids)
-        return len(self._said(ids)) if found is None else found
+        if found is not None:
+            return found
+        return len(ids) - (len(ids) > 0 and ids[-1] == self.tokenizer.eos_token_id)
 
     def closed(self, ids: Sequence[int]) -> bool:
         return self._end(ids) is not None
@@ -181,7 +183,8 @@ class Reading:
         places = (np.array(cuts) * self.cap).astype(np.int64)
         lengths = self.lengths(written)
         stops = np.minimum(lengths[:, None], places)
-        own = self._own(written, lengths, places)
+        closed = np.array([self.closed(ids) for ids in written.ids])
+        own = closed[:, None] & (lengths[:, None] <= places)
         asked = sorted(
             {(row, int(stops[row, at])) for row, at in zip(*np.where(~own), strict=True)}
         )
@@ -195,21 +198,11 @@ class Reading:
                 found[row, at] = self.graded(replies[row, int(stops[row, at])], gold)
         return found
 
-    def _own(self, written: Completions, lengths: IntArray, places: IntArray) -> BoolArray:
-        """Return whether a thought had ended by each cut, [n, S]."""
-        closed = np.array([self.closed(ids) for ids in written.ids])
-        own: BoolArray = closed[:, None] & (lengths[:, None] <= places)
-        return own
-
     def _end(self, ids: Sequence[int]) -> int | None:
         """Return where what ends a thought begins; None: it is not there."""
         width, ends = len(self.ends), list(self.ends)
         starts = range(len(ids) - width + 1)
         return next((at for at in starts if list(ids[at : at + width]) == ends), None)
-
-    def _said(self, ids: Sequence[int]) -> Sequence[int]:
-        over = len(ids) > 0 and ids[-1] == self.tokenizer.eos_token_id
-        return ids[:-1] if over else ids
 
 
 def told_rows(questions: Sequence[Mapping[str, Any]], thinker: Thinker) -> list[dict[str, Any]]:
