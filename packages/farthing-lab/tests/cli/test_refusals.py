@@ -178,7 +178,7 @@ def test_a_missing_extra_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     line = refused("train", "--traces", runs, "--policy", "ccpo", "--out", "x")
-    assert 'pip install -e ".[train]"' in line
+    assert 'pip install "./packages/farthing-lab[lm]"' in line
 
 
 def test_bundles_that_were_tampered_with_are_refused(

@@ -281,6 +281,7 @@ def random_network(traces: TraceArrays, rng: np.random.Generator) -> NetworkPoli
     return NetworkPolicy(features, [weight], [rng.normal(size=3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_no_policy_beats_it_on_a_preset(name: str) -> None:
     config = PRESETS[name].config

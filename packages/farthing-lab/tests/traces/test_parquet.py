@@ -200,4 +200,4 @@ def test_without_pyarrow_the_extra_is_named() -> None:
     )
     said = subprocess.check_output([sys.executable, "-c", program], text=True)
     assert said.startswith("Parquet needs an optional dependency: ")
-    assert said.endswith('pip install -e ".[parquet]"\n')
+    assert said.endswith('pip install "./packages/farthing[parquet]"\n')

@@ -219,8 +219,8 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_no_text_takes_long_to_read(name: str) -> None:
     """Time grows with the length: a pattern that looks back from each place takes minutes here."""
-    started = time.perf_counter()
+    started = time.process_time()
     for read in (read_answer, boxed, unwrapped, read_verdict, read_exit):
         read(ENDLESS[name])
     read_number(ENDLESS[name], 3)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -167,7 +167,7 @@ async def _ask(session: Any, client: DemoClient, model: str, problem: Any) -> De
 
 
 def _write_config(out: Path, port: int, models: int) -> None:
-    text = (package_files("farthing.cli") / "demo_gateway" / CONFIG).read_text(encoding="utf-8")
+    text = (package_files("farthing_lab.cli") / "demo_gateway" / CONFIG).read_text(encoding="utf-8")
     out.mkdir(parents=True, exist_ok=True)
     filled = Template(text).substitute(PORT=port, MODELS=models)
     (out / CONFIG).write_text(filled, encoding="utf-8")

@@ -131,6 +131,7 @@ def html(comparison: Comparison) -> str:
     return render(
         "page.html",
         comparison.source,
+        package="farthing_lab",
         comparison=comparison,
         sections=[_section(comparison, alpha) for alpha in alphas(comparison)],
         setting=summary.setting(comparison),

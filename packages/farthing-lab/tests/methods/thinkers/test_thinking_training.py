@@ -156,6 +156,7 @@ def test_a_network_is_taught_its_own_thoughts_as_a_thinker_has_them(
     assert one.answer == [NUMBERS["high:"], *half, *answer]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_rate_falls_as_the_course_says(
     schedule: ScheduleName, monkeypatch: pytest.MonkeyPatch

@@ -54,7 +54,12 @@ class ListPrice:
         """Say the figures of now, outside the hours in which they are others, and in those."""
         now = datetime.now(UTC)
         usual = str(self.at(_usual(self.info, now)))
-        others = {str(self.at(now.replace(hour=one.start_time.hour))) for one in _hours(self.info)}
+        days = (now, now + timedelta(days=2))  # at a weekend some have no dearer hours
+        others = {
+            str(self.at(day.replace(hour=one.start_time.hour)))
+            for one in _hours(self.info)
+            for day in days
+        }
         return "; at other hours ".join([usual, *sorted(others - {usual})])
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one object for each model there is

@@ -33,8 +33,6 @@ class Lagrangian:
         return chosen(batch, packed.choice, packed.bound)
 
 
-"""The allocator `lagrangian`."""
-
 LAGRANGIAN = Lagrangian()
 CARD = SystemCard(
     name="lagrangian",

@@ -207,9 +207,6 @@ def _gain(answers: Sequence[int]) -> float:
     return gain(tuple(sorted((given.count(one) for one in set(given)), reverse=True)))
 
 
-"""The allocator `pets`."""
-
-
 def vote_curve(p: FloatArray, most: int) -> FloatArray:
     """Return the chance that k samples vote for the likeliest answer, k = 0 to `most`, [most + 1].
 

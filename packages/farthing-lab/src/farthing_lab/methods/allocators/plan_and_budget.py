@@ -95,9 +95,6 @@ def _best(batch: ItemBatch, part: int, room: int) -> int:
     return int(most[batch.expected_nano[part, most].argmin()])
 
 
-"""The allocator `plan-and-budget`."""
-
-
 def shares(
     credit: FloatArray, beta: FloatArray, budget: FloatArray | float, least: FloatArray | float = 0
 ) -> FloatArray:

@@ -114,9 +114,6 @@ def _sum_of(batch: ItemBatch) -> Objective:
     return lambda soft: (float(np.einsum("nk,nk->", soft, worth)), worth)
 
 
-"""The allocator `rco`."""
-
-
 def softmax(logits: FloatArray) -> FloatArray:
     """Return the probabilities, [n, K].
 

@@ -95,9 +95,7 @@ def softmax(logits: FloatArray) -> FloatArray:
     return np.ascontiguousarray(np.moveaxis(weight, 0, -1))
 
 
-_NETWORK = partial(
-    Method, policy=NetworkPolicy, action_spaces=("rounds", "cascade"), extras=("train",)
-)
+_NETWORK = partial(Method, policy=NetworkPolicy, action_spaces=("rounds", "cascade"))
 _CPO = partial(_NETWORK, paper="1705.10528", learner="farthing_lab.methods.ccpo.learner:CPO")
 _CCPO = partial(_NETWORK, paper="2511.11828")
 

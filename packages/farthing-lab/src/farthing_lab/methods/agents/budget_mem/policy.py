@@ -182,6 +182,6 @@ CARD = SystemCard(
     make="farthing_lab.methods.agents.budget_mem.policy:BUDGET_MEM",
     paper="2602.06025",
     page="docs/research/budget-agents.md",
-    extras=("search", "train"),
+    extras=("search",),
     place=20,
 )

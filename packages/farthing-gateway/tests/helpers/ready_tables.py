@@ -13,7 +13,8 @@ from farthing_gateway.storage.migrations import running, running_postgres
 from farthing_gateway.storage.migrations.running import upgrade_file
 from farthing_gateway.storage.migrations.running_postgres import upgrade_server
 
-TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"
+EMPTY = """SELECT current_schema() IS NOT NULL AND NOT EXISTS (
+    SELECT FROM pg_tables WHERE schemaname = current_schema())"""
 
 
 def ready_file(folder: Path) -> Callable[[str], None]:
@@ -43,7 +44,7 @@ def ready_schema() -> Callable[[str], Awaitable[None]]:
     async def upgrade(url: str) -> None:
         connection = await asyncpg.connect(url)
         try:
-            empty = not await connection.fetchval(TABLES)
+            empty = await connection.fetchval(EMPTY)
             if empty and changes:
                 async with connection.transaction():
                     for statement, parameters in changes:

@@ -77,12 +77,12 @@ class Endpoint:
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._thread.start()
-        assert started.wait(10), "the test server did not start"
+        assert started.wait(60), "the test server did not start"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _run(self, started: threading.Event) -> None:
         self._loop.run_until_complete(self._serve(started))
@@ -101,7 +101,7 @@ class Endpoint:
         started.set()
         await self._stop.wait()
         await runner.shutdown()
-        await asyncio.wait_for(runner.cleanup(), 5)
+        await asyncio.wait_for(runner.cleanup(), 30)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 
 Facts = dict[str, Any]
-UPGRADES = Path(__file__).parent / "upgrades"
+UPGRADES = Path(__file__).parents[1] / "storage/upgrades"
 """What `upgrades/write.py` wrote."""
 _COLUMNS = """
 SELECT attname, format_type(atttypid, atttypmod), attnotnull, collname, pg_get_expr(adbin, adrelid)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from farthing.cli import main
-from farthing.traces.base import Trace
-from farthing.traces.jsonl import read_traces
+from farthing.traces.base import Call, Trace
+from farthing.traces.jsonl import read_traces, write_traces
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,36 @@ def csv_text(records: list[dict[str, Any]]) -> str:
         cells = record.values()
         writer.writerow([json.dumps(v) if isinstance(v, list | dict) else v for v in cells])
     return file.getvalue()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a trace file of 200 made-up questions, put to two roles in up to three rounds."""
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("traces") / "runs.jsonl.gz"
+    right = {"base": 0.6, "guide": 0.8}
+    write_traces(
+        path,
+        [
+            Trace(
+                id=f"q{number}",
+                calls=[
+                    Call(
+                        round=at + 1,
+                        role=role,
+                        answer=str(int(rng.random() > chance)),
+                        correct=None,
+                        cost_usd=chance / 1_000,
+                    )
+                    for at in range(3)
+                    for role, chance in right.items()
+                ],
+                gold=["0"],
+            )
+            for number in range(200)
+        ],
+    )
+    return path
 
 
 @pytest.fixture(scope="session")

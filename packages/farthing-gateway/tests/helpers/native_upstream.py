@@ -150,12 +150,12 @@ class NativeProvider:
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._thread.start()
-        assert started.wait(10), "the test server did not start"
+        assert started.wait(60), "the test server did not start"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _run(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)

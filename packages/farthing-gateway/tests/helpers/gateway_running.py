@@ -147,12 +147,12 @@ def gateway(
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
-    assert started.wait(20), "the gateway did not start"
+    assert started.wait(60), "the gateway did not start"
     assert server.started, "the gateway could not be opened"
     try:
         yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", folder)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         listening.close()
         assert not thread.is_alive(), "the gateway did not end"
