@@ -7,8 +7,6 @@ later rounds show is not in them, so it must be as the weights have it: if not, 
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from farthing.bundle.base import Bundle
 from farthing.errors import CalibrationError, TooFewTracesError
@@ -71,6 +69,9 @@ def fit_density_ratio(source: FloatArray, target: FloatArray, seed: int = 0) -> 
     both = np.concatenate([source, target])
     mean, spread = both.mean(axis=0), both.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to load
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold  # noqa: PLC0415
+
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     search = GridSearchCV(
         LogisticRegression(max_iter=1_000), {"C": STRENGTHS}, scoring="neg_log_loss", cv=folds
@@ -238,8 +239,6 @@ def weigh(
     features = FeatureSet.fit(train)
     complete = train.take(train.complete)
     old, new, shown = (Shown.by(features, part) for part in (complete, target, mine))
-    from farthing_lab.promises.target_mix import fit_density_ratio  # noqa: PLC0415 - loads scikit-learn
-
     ratio = fit_density_ratio(old.first, new.first)
     weights, theirs = ratio.weights(shown.first), ratio.weights(new.first)
     check_covariate_shift(features, old, Weighed(shown, weights), Weighed(new, theirs))
