@@ -289,7 +289,7 @@ def certify(
     check_weights(chosen)
     from farthing_lab.corl.certificate import certify as certify_controller
     from farthing_lab.corl.session import PoolSession
-    from farthing_lab.reports.corl_certificate import certified, certified_record
+    from farthing_lab.reports.corl import certified, certified_record
 
     with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:
 

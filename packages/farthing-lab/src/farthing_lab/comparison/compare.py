@@ -27,12 +27,12 @@ from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
 from farthing_lab.comparison import thresholded
 from farthing_lab.comparison.baselines import SingleModelBaselines, differences
-from farthing_lab.comparison.optimality_gap import FreshSample, known_optimum
 from farthing_lab.comparison.plan import EVERYONE, Plan
 from farthing_lab.comparison.played import Ground, play_candidates
 from farthing_lab.comparison.published import fitted_to, published
 from farthing_lab.comparison.router_figures import Singles, with_router_figures
 from farthing_lab.comparison.splits import evaluate_on_splits
+from farthing_lab.comparison.thresholded import FreshSample, known_optimum
 from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
 from farthing_lab.generator.generate import MODELS
 

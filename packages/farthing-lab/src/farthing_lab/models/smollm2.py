@@ -28,11 +28,7 @@ def folder() -> Path:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, ignore_cleanup_errors=True) as made:
         convert(packed(), Path(made))
-        try:
-            Path(made).rename(kept)
-        except OSError:
-            if not kept.is_dir():  # else another process was faster
-                raise
+        _settle(Path(made), kept)
     return kept
 
 
@@ -71,3 +67,12 @@ def convert(file: Path, out: Path) -> None:
     network.generation_config = read.generation_config
     network.save_pretrained(out)
     transformers.AutoTokenizer.from_pretrained(**at).save_pretrained(out)
+
+
+def _settle(made: Path, kept: Path) -> None:
+    """Put a finished folder in its place, unless another process was faster."""
+    try:
+        made.rename(kept)
+    except OSError:
+        if not kept.is_dir():
+            raise
