@@ -1104,7 +1104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "varentropy speaks for a sample",
-        "odar.free_energy:free_energy",
+        "odar.policy:free_energy",
         "surprisal + weight * varentropy",
         "surprisal - weight * varentropy",
         "test_odar::test_of_two_equally_likely_samples_the_even_one_is_chosen",

@@ -7,8 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from farthing_lab.methods.planners.base import PricedAction, Transition
-from farthing_lab.methods.simulators.workflow import Workflow
-from farthing_lab.methods.simulators.workflow_parts import PartChoice, WorkflowPart
+from farthing_lab.methods.simulators.workflow import PartChoice, Workflow, WorkflowPart
 
 
 @lru_cache(maxsize=100_000)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from farthing_lab.models.batching import BatchedJob, Batching
+from farthing_lab.models.local import BatchedJob, Batching
 
 Batch = Sequence[BatchedJob[int, int]]
 

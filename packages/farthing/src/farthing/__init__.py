@@ -42,11 +42,7 @@ __all__ = [
     "sample_log",
 ]
 _KINDS = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
-_LAB = {
-    "Shift": "farthing_lab.api.shift",
-    "compare": "farthing_lab.api.comparison",
-    "generate": "farthing_lab.api.generation",
-}
+_LAB = dict.fromkeys(("Shift", "compare", "generate"), "farthing_lab.api.functions")
 
 
 def __getattr__(name: str) -> Any:

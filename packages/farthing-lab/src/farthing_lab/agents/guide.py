@@ -27,7 +27,6 @@ class GuideSection(AgentSection, frozen=True, kw_only=True, tag="guide"):
     """Alternatives to each token to ask for; 0 asks for no log-probabilities."""
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent, in the role `guide`."""
         return GuideAgent(parts.models[self.model], parts.prompts, name, **self.options())
 
 

@@ -174,7 +174,6 @@ def _write_config(out: Path, port: int, models: int) -> None:
 
 
 def _free(n: int) -> list[int]:
-    """Return ports that are free now."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     ports = [int(one.getsockname()[1]) for one in held]
     for one in held:
@@ -184,7 +183,6 @@ def _free(n: int) -> list[int]:
 
 @contextmanager
 def _running(out: Path, command: str, port: int) -> Iterator[None]:
-    """Run a server while the block runs, from the moment when it answers."""
     remark(f"$ farthing {command} &")
     log = out / f"{command.split(maxsplit=1)[0]}.log"
     with log.open("wb") as written:

@@ -109,7 +109,6 @@ def saving(row: Row, reference: str) -> str:
 
 
 def _nobody(comparison: Comparison, alpha: Fraction, promise: Promise) -> str:
-    """Say why nobody won, and what to do."""
     rows = promised(comparison, alpha)
     if not rows:
         return "no policy could run."

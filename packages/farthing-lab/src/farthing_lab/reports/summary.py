@@ -199,7 +199,6 @@ def doubts(comparison: Comparison) -> list[str]:
 
 
 def _about_promise(comparison: Comparison) -> list[str]:
-    """Say what to doubt about the promise."""
     if comparison.promise is not None:
         tested = f"{comparison.sizes['test']:,} test questions"
         return [
@@ -222,7 +221,6 @@ def _about_promise(comparison: Comparison) -> list[str]:
 
 
 def _nobody(comparison: Comparison, alpha: Fraction) -> str:
-    """Say why no policy is the cheapest."""
     cheapest = recommended(comparison, alpha)
     dominated = cheapest_promised(comparison, alpha)
     if dominated and not cheapest:

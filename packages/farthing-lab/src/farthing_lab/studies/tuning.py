@@ -100,7 +100,6 @@ class Tuning:
     ] = "processes"
 
     def measure(self, context: StudyContext) -> SettingSweep:
-        """Try the settings, keep every training, and write what came of them."""
         context.check_folder(self.out)
         given = {"train": self.train, "calibrate": self.calibrate, "test": self.test}
         asked = {part: size for part, size in given.items() if size is not None}
@@ -126,7 +125,6 @@ class Tuning:
         return done
 
     def report(self, measured: SettingSweep) -> StudyReport:
-        """Say how the settings did, the cheapest first, and what came of the winner."""
         more = len(measured.ranked) - SHOWN
         left_out = [f"and {more} dearer ones: see results.csv"] if more > 0 else []
         asked = f"at least {percent(1 - measured.alpha)} of each fold covered"

@@ -37,8 +37,7 @@ from farthing_lab.methods.thinkers.training import (
 )
 from farthing_lab.models.generation import Context
 from farthing_lab.models.generation_rows import Generated
-from farthing_lab.rl.rex import rex
-from farthing_lab.rl.schedules import SCHEDULES, ScheduleName
+from farthing_lab.rl.schedules import SCHEDULES, ScheduleName, rex
 from farthing_lab.tasks.arithmetic import draw_of, solve
 
 torch.set_num_threads(1)

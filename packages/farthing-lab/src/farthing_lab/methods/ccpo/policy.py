@@ -69,14 +69,12 @@ class NetworkPolicy(InRounds):
         return logits[: len(rows)]
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         arrays = {f"weight.{i}": w for i, w in enumerate(self.weights)}
         arrays |= {f"bias.{i}": b for i, b in enumerate(self.biases)}
         return arrays, {"features": self.features.to_json(), "layers": len(self.weights)}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, FloatArray], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         layers = range(int(settings["layers"]))
         return cls(
             FeatureSet.from_json(settings["features"]),

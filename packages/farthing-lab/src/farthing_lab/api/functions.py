@@ -1,4 +1,4 @@
-"""Methods held together on the same splits of the same questions."""
+"""The functions of `ft.*` that the laboratory brings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +18,42 @@ from farthing_lab.comparison.plan import Plan
 
 if TYPE_CHECKING:
     from farthing.recommendation.base import Comparison
+import numpy as np
+
+from farthing.api.arguments import text_of
+from farthing.methods.base import Dataset
+from farthing.traces.arrays import TraceArrays
+from farthing_lab.generator.generate import generate as generate_questions
+from farthing_lab.generator.presets import preset
+from farthing_lab.promises import weighted
+
+
+def Shift(level: Level, target: Traces | TraceArrays) -> weighted.Shift:  # noqa: N802 - a promise's name
+    """Ask for coverage in another mix of questions, which differs only in what round 1 shows.
+
+    Args:
+        level: the probability of being covered.
+        target: a sample of that mix, of the kind that trained the policy; grades are not read.
+
+    Raises:
+        InputError: the level is no probability, or the target holds no questions.
+    """
+    if isinstance(target, TraceArrays):
+        return weighted.Shift(level, target)
+    return weighted.Shift(level, traces_of(target, "the questions of the new mix").arrays)
+
+
+def generate(name: str, n: int, *, seed: int = 0) -> Traces:
+    """Make up questions of a preset, whose cheapest policy is known.
+
+    Raises:
+        UnknownNameError: there is no such preset.
+        InputError: `n` is below 1.
+    """
+    config = preset(text_of(name, "the preset", "hotpotqa-llama2-7b")).config
+    n, seed = whole_of(n, "the number of questions", 1), whole_of(seed, "seed", 0)
+    questions = generate_questions(config, n, np.random.default_rng(seed))
+    return Traces(Dataset(name, questions, config, name))
 
 
 @dataclass(frozen=True)
@@ -41,7 +77,6 @@ class MethodComparison:
         return page
 
     def __str__(self) -> str:
-        """Return the table that `farthing compare` prints."""
         from farthing_lab.reports.tables import render_tables  # noqa: PLC0415
 
         return drawn(render_tables(self.comparison))
