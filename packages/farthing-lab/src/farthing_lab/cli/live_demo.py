@@ -92,7 +92,7 @@ def write_job(out: Path, n: int) -> Path:
     """Write the job, its prompt and its questions into a folder; return the job's file."""
     from farthing.traces.atomic import replacing
 
-    room = package_files("farthing.cli") / "demo_job"
+    room = package_files("farthing_lab.cli") / "demo_job"
     (out / "prompts").mkdir(parents=True, exist_ok=True)
     texts = {
         JOB: room.joinpath(JOB).read_text(encoding="utf-8"),
