@@ -10,7 +10,6 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Group
 from rich.text import Text
 
 from farthing.cli import collect
@@ -19,7 +18,7 @@ from farthing.money import significant, usd_from_nano
 from farthing.reports.table import Table
 
 if TYPE_CHECKING:
-    from farthing.recommendation.evaluate import BundleEvaluation
+    from farthing.recommendation.record import Recommendation
     from farthing.runtime.answer import Answer
     from farthing.runtime.job import Job
     from farthing.tasks.base import Question
@@ -50,6 +49,7 @@ def play(out: Path, n: int) -> None:
         out: the folder of the job, the traces, the bundle and the report.
         n: how many questions are collected.
     """
+    from farthing.reports.recommend import screen
     from farthing.runtime.job import read_job
 
     for line in _opening():
@@ -58,17 +58,11 @@ def play(out: Path, n: int) -> None:
     collect.collect(file, out / STORE, CAP)
     job = read_job(file)
     with interruptible(f"what was collected is in {out / STORE}; run it again to go on"):
-        found = _recommended(job, out)
-        show(_money(found))
-        for line in _promise(found):
-            show(Text(line))
+        show(screen(_recommended(job, out), NAME, None, following="", counted=True))
         _answers(job, out)
-    remark(
-        f"""
-Look at {out / REPORT}: what is saved, what was tried, and what is promised.
-Ask: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
-Your own models: docs/how-to/asking.md"""
-    )
+    remark(f"""
+Next: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
+The page: {out / REPORT}. Your own models: docs/how-to/asking.md""")
 
 
 def _opening() -> Iterator[str]:
@@ -77,14 +71,13 @@ def _opening() -> Iterator[str]:
 
     small, large = find("small"), find("large")
     yield (
-        "Real: two language models on this machine, what they answer and get wrong, and the "
-        f"proof. Small: the models ({large.parameters / 1e6:.1f} million weights each) and the "
-        "questions. Nobody is paid."
+        f"Two small language models ({large.parameters / 1e6:.1f} M weights) run on this machine "
+        "and make real mistakes. No API key is used and nothing is paid."
     )
     ratio = large.output_per_million / small.output_per_million
     yield (
-        "The questions are chains of arithmetic modulo ten, as c=b*7+2;a=4;b=a*3+5;c? (it is 1). "
-        f"large costs {ratio:.0f} times as much as small, at prices that are set for the demo."
+        "They solve chains of sums modulo ten, such as c=b*7+2;a=4;b=a*3+5;c? (it is 1). At the "
+        f"demo's prices large costs {ratio:.0f} times as much as small."
     )
 
 
@@ -135,7 +128,7 @@ def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":
     return list(drawn.values())
 
 
-def _recommended(job: "Job", out: Path) -> "BundleEvaluation":
+def _recommended(job: "Job", out: Path) -> "Recommendation":
     """Choose, prove and measure the bundle, and write the page about it."""
     import numpy as np
 
@@ -157,46 +150,7 @@ def _recommended(job: "Job", out: Path) -> "BundleEvaluation":
     models = {MODELS[role]: figures for role, figures in found.models.items()}
     named = replace(found, models=models, reference=MODELS["guide"])
     recommendation_page.write(named, NAME, out / REPORT)
-    return found.found
-
-
-def _saved(found: "BundleEvaluation") -> str:
-    """Write the saving against the large model, with its interval where it is known."""
-    value = found.value
-    if value.saved is None:
-        return "–"
-    if value.saved_interval is None:
-        return f"{100 * value.saved:.0f} %"
-    low, high = value.saved_interval
-    return f"{100 * value.saved:.0f} % (95 % interval {100 * low:.0f} to {100 * high:.0f})"
-
-
-def _money(found: "BundleEvaluation") -> Group:
-    """Show what 1,000 questions cost, and how often answers are right."""
-    value, large, small = found.value, found.alone["guide"], found.alone["base"]
-    in_set = found.metrics["in_set"]
-    rows = [("under the bundle", value.yours, in_set)]
-    rows += [(f"always {n}", f, f.accuracy) for n, f in (("large", large), ("small", small)) if f]
-    lines = [
-        (who, significant(1_000 * f.cost_usd), f"{returned:.3f}", f"{f.accuracy:.3f}")
-        for who, f, returned in rows
-    ]
-    headings = (
-        f"{value.yours.questions:,} fresh questions",
-        "USD per 1,000",
-        "right answer returned",
-        "best answer right",
-    )
-    title = Text(f"Saved against always asking large: {_saved(found)}", style="bold")
-    return Group(title, Table.of(headings, lines))
-
-
-def _promise(found: "BundleEvaluation") -> Iterator[str]:
-    certificate = found.bundle.certificate
-    if certificate is not None:
-        yield f"\nPromise: {certificate.plain_language()}"
-    if found.judged is not None:
-        yield found.judged.sentence()
+    return named
 
 
 def _answers(job: "Job", out: Path) -> None:

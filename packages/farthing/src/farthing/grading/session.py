@@ -69,7 +69,7 @@ class GradeBook:
                 f"{traces}: Parquet holds no answers in words, so that they cannot be graded; give "
                 "the .jsonl or the store that it was made from"
             )
-        records, _ = read_any_records(traces)
+        records, *_ = read_any_records(traces)
         recorded = assemble(records)
         return cls(recorded, AnswerTexts.of(records, recorded), grades)
 
