@@ -102,7 +102,7 @@ def recommend(
     from farthing.methods.base import Dataset
     from farthing.recommendation import recommend as rooms
     from farthing.recommendation.plan import default
-    from farthing.reports.recommend import OfTraffic, screen
+    from farthing.reports.recommend import UNCOUNTED, OfTraffic, screen
     from farthing.reports.recommend import details as all_details
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import at_next_look, stores_of, usual_promise
@@ -158,6 +158,8 @@ def recommend(
     trying.write_page(found, files.named(traces), report)
     if as_json:
         show_json(found.to_json())
+        if not stores and not found.nothing_cheaper:
+            remark(f"note: {UNCOUNTED}")
     else:
         whence = OfTraffic(len(arrays)) if all(map(_is_traffic, traces)) else None
         kept = None if out is None else str(out)

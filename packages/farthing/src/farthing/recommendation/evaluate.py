@@ -283,9 +283,9 @@ def _evaluated(
     level = float(getattr(bundle.certificate and bundle.certificate.promise, "delta", LEVEL))
     within = None
     if value.reference is not None:
-        theirs = alone.cost_nano[:, alone.roles.index(value.reference)]
+        paid = alone.cost_nano[:, alone.roles.index(value.reference)]
         wide = None if errors is None else errors(level)
-        within = saved_within(whole.cost_nano, theirs, 1 - level, clusters, wide)
+        within = saved_within(whole.cost_nano, paid, 1 - level, clusters, wide)
     return BundleEvaluation(
         bundle,
         metrics(whole) | _answered(bundle, found),
