@@ -116,12 +116,12 @@ def test_an_unnamed_reference_is_whom_most_is_paid_for_in_training_and_a_note_sa
     better = pool({"small": [True] * 600, "large": right})
     found = compared(better, kind(None, Fraction(1, 20)))
     assert found.promise == kind("large", Fraction(1, 20))
-    assert found.notes[0].startswith("nobody named the model that is paid for today; large is a")
+    assert found.notes[0].startswith("name the model you pay for with --reference; large is a ")
     for dataset, asked in (
         (better, kind("large", Fraction(1, 20))),
         (replace(better, reference="large"), kind(None, Fraction(1, 20))),
     ):
-        assert not any("nobody named" in note for note in compared(dataset, asked).notes)
+        assert not any("is a guess" in note for note in compared(dataset, asked).notes)
 
 
 def test_a_reference_that_is_no_role_is_refused() -> None:

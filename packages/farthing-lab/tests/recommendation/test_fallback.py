@@ -207,12 +207,15 @@ def test_rounds_are_left_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (HOPELESS, "More questions would not help: 0.112 was lost here, and 0.001 may be."),
+        (HOPELESS, " 30 %: 0.112 was lost here, and 0.001 is allowed."),
         (
             Parity("large", "0.15", "0.1"),
-            "About 970 calibration questions (890 more) would probably do, or epsilon",
+            "About 890 more questions would probably prove a saving of 30 %; these 80 would",
         ),
-        (Parity("large", "0.12", "0.001"), "More than 5,000 calibration questions would be"),
+        (
+            Parity("large", "0.12", "0.001"),
+            "More than 5,000 proving questions would be needed for a saving of 30 %",
+        ),
         (Agreement("large", "0.001", "0.1"), "or epsilon 0."),
         (Selective("0.999"), "answered none of them, so nothing can be foretold"),
         (Coverage("0.99", delta="0.1"), "It takes 230 calibration questions or more."),
@@ -226,24 +229,26 @@ def test_the_refusal_says_what_would_probably_do(
 
 def test_so_does_that_of_a_selective_promise(pool: TraceArrays, tmp_path: Path) -> None:
     said = tried(pool, tmp_path / "b", Selective("0.97"), "lazy").outlook
-    assert said.startswith("About 120 calibration questions (40 more) would probably do, or alpha ")
+    assert said.startswith(
+        "About 40 more questions would probably prove this promise; these 80 would"
+    )
 
 
 @pytest.mark.parametrize(
     ("policy", "ends"),
     [
         ("fixed-2", " These 80 would probably do for epsilon 0."),
-        ("always-small", " may be."),  # none that is below 1/2 would do
+        ("always-small", " is allowed."),  # none that is below 1/2 would do
     ],
 )
 def test_where_more_is_lost_than_may_be_no_number_of_questions_is_named(
     pool: TraceArrays, tmp_path: Path, policy: str, ends: str
 ) -> None:
     said = tried(pool, tmp_path / "b", Agreement("large", "0.05", "0.1"), policy).outlook
-    assert "More questions would not help: 0." in said
-    assert " was lost here, and 0.05 may be." in said
+    assert "More questions would not prove a saving of " in said
+    assert " was lost here, and 0.05 is allowed." in said
     assert ends in said
-    assert "calibration questions" not in said
+    assert "proving questions" not in said
 
 
 def test_what_is_proved_needs_no_outlook(pool: TraceArrays, tmp_path: Path) -> None:

@@ -256,14 +256,15 @@ def test_an_unnamed_reference_is_guessed_from_none_that_proves_or_measures_and_s
     found = asked_of(replace(traces, cost_nano=cost, correct=correct), asked, holdout=holdout)
     assert (found.reference, found.guessed) == ("large", True)
     assert found.to_json()["reference"]["guessed"] is True
-    assert found.notes[0].startswith("nobody named the model that is paid for today; large is")
+    assert found.notes[0].startswith("name the model you pay for with --reference; large is a g")
+    assert found.notes[0] in found.caveats
 
 
 def test_a_reference_that_is_named_is_no_guess() -> None:
     traces = pool(400)
     named = asked_of(traces, Coverage("0.5"), reference="medium")
     assert (named.reference, named.guessed) == ("medium", False)
-    assert not any("nobody named" in note for note in named.notes)
+    assert not any("guess" in note for note in named.notes)
     assert asked_of(traces, None, reference="medium").bundle.certificate.promise.reference == (  # type: ignore[union-attr]
         "medium"
     )
@@ -276,18 +277,18 @@ def test_whoever_pays_for_large_hears_it_where_all_models_are_equally_good() -> 
     equal = replace(pool(N), correct=np.repeat(right, 3, axis=2))
     equal = replace(equal, answer=np.where(equal.correct, 0, 1).astype(np.int16))
     found = asked_of(equal, None)
-    text = " ".join(str(ft.recommend(questions(equal))).split())
+    advice = ft.recommend(questions(equal))
+    text = " ".join(f"{advice} {advice.details()}".split())
     assert (found.reference, found.nothing_cheaper) == ("large", False)
     assert found.to_json()["saved"] == pytest.approx(0.95)
-    assert "You pay $0.00200 a question today if it is large that you pay for." in text
-    assert "Saved against always large: 95.0 %" in text
+    assert "You pay $2.00 per 1,000 requests (large alone)" in text
+    assert "Saved 95.0 % (" in text
     assert "large alone (guessed)" in text
     assert ", proved" in text
-    assert "yours with reference" in text
-    named = " ".join(str(ft.recommend(questions(equal), reference="large")).split())
-    assert "large alone (reference)" in named
-    assert "guess" not in named
-    assert "You pay" not in named
+    assert "you pay for with reference; large is a guess" in text
+    named = ft.recommend(questions(equal), reference="large")
+    assert "large alone (reference)" in named.details()
+    assert "guess" not in f"{named} {named.details()}"
 
 
 def test_what_takes_no_part_says_who_is_paid_for_too() -> None:
@@ -439,11 +440,24 @@ def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
     assert advice.policy.certificate == advice.certificate
     assert advice.policy.method == advice.found.name
     screen = str(advice).splitlines()
-    assert screen[0] == f"made up: use {advice.found.name}"
+    saved = advice.found.found.value.saved
+    assert saved is not None
+    assert screen[0] == f"made up: use {advice.found.name} and save {100 * saved:.0f} %"
     assert max(map(len, screen)) <= 80
-    assert len(screen) <= 40
-    for said in ("large alone (reference)", "small alone", "Saved against always large", "Tried"):
-        assert said in str(advice), said
+    assert len(screen) <= 15
+    for said in ("large alone (reference)", "small alone", "expected USD per 1,000"):
+        assert said in advice.details(), said
+
+
+def test_a_saving_that_chance_explains_is_no_headline() -> None:
+    found = asked_of(pool(N), Parity("large", "0.1"))
+    assert found.requests_per_day is None
+    doubtful = replace(found, found=replace(found.found, saved_within=(-0.01, 0.2)))
+    said = drawn(screen(doubtful, "log", None))
+    assert said.startswith(f"log: no saving is proved; {found.name} may cost as much as large\n")
+    assert "(−1.0 % to 20.0 %, 90 % confidence)" in said
+    a_day = drawn(screen(replace(found, requests_per_day=100.0), "log", None))
+    assert "You pay        $2.00 per 1,000 requests, $6.00 a month (large alone)" in a_day
 
 
 @pytest.mark.slow
@@ -486,6 +500,6 @@ def test_where_nothing_is_proved_questions_that_only_measure_are_offered() -> No
     found = recommend(Dataset("made up", pool(N)), hard, holdout=50)
     assert (found.nothing_cheaper, found.sizes["report"]) == (True, 50)
     assert "50 questions only measure; with --holdout 0 they prove as well" in found.notes
-    assert "Nothing is saved: large answers every question." in drawn(screen(found, "log", None))
+    assert "no saving is proved; keep asking large" in drawn(screen(found, "log", None))
     without = recommend(Dataset("made up", pool(N)), hard, holdout=0)
     assert not any("--holdout" in note for note in without.notes)

@@ -264,7 +264,7 @@ def test_the_note_says_what_a_question_costs_with_the_reference_for_the_rest() -
     whole = found.found.value.yours.cost_usd + unanswered / len(rows) * COST_NANO[2] / 1e9
     (note,) = (note for note in found.notes if "get no answer" in note)
     assert note.startswith(f"{unanswered} of these {len(rows)} questions get no answer; with large")
-    assert f"a question costs ${whole:.6f}, " in note
+    assert f"1,000 cost ${1_000 * whole:.3f} and " in note
     assert found.tradeoffs == ()
     assert proof.points is not None
 

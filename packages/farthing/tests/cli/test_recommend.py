@@ -37,54 +37,63 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_screen_says_everything_and_the_bundle_is_what_it_says(
     farthing: Farthing, traces: Path
 ) -> None:
-    held = ("--holdout", "98")
-    done = farthing("recommend", "--traces", traces, *FIVE, *held, "--out", "b")
-    assert done.code == 0
-    first, *others = done.err.splitlines()
-    assert first == "bundle: b"
-    assert "these questions proved nothing before" in " ".join(others)
+    asked = ("recommend", "--traces", traces, *FIVE, "--holdout", "98", "--out", "b")
+    done = farthing(*asked)
+    assert (done.code, done.err) == (0, "bundle: b\n")
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 40
+    assert len(lines) <= 15
     assert lines[0].startswith("pool.jsonl: use ")
     roles = splits.Roles(choose=False, measure=False, holdout=98)
     n = splits.split_four_ways(pool(700), 0, roles).distinct(pool(700).content)
     assert n == {"train": 210, "choose": 0, "prove": 392, "report": 98}
-    for said in (
+    kept = ft.load("b")
+    assert kept.certificate is not None
+    shown = (
+        "You pay $2.00 per 1,000 requests (large alone)",
+        "You would pay $",
+        ", 90 % confidence)",
+        f"Promise: {kept.certificate.plain_language()}",
+        "It assumes a first proof on these questions",
+        'Next: farthing ask job.toml --bundle b "a question"',
+    )
+    below = (
         ", proved",
         "large alone (reference)",
         "medium alone",
         "small alone",
-        "Saved against always large",
-        f"Promise: With confidence 0.9 in the draw of {n['prove']} questions",
-        "In plain words: Of 100 questions at most 5 fewer",
+        "expected USD per 1,000",
+        kept.certificate.sentence(),
         "On these test questions: accuracy less that of large",
         f"{n['train']} questions trained, {n['prove']} proved. The figures are of 98 others.",
-        "Tried, with the cost of a question that was expected:",
-        'Next: farthing ask job.toml --bundle b "a question"',
-    ):
-        assert said in " ".join(done.out.split()), said
-    kept = ft.load("b")
-    assert kept.certificate is not None
-    assert kept.certificate.sentence() in " ".join(done.out.split())
+    )
+    words = " ".join(done.out.split())
+    assert all(said in words for said in shown)
+    assert "95 %" not in words, "a screen has one confidence"
+    assert not any(said in words for said in below)
+    whole = farthing(*asked[:-2], "--details")
+    assert max(map(len, whole.out.splitlines())) <= 80
+    for said in (*shown[:-1], *below):
+        assert said in " ".join(whole.out.split()), said
 
 
 @pytest.mark.slow
 def test_where_none_is_held_out_the_screen_says_of_whom_the_figures_are(
     farthing: Farthing, traces: Path
 ) -> None:
-    done = farthing("recommend", "--traces", traces, *FIVE)
+    done = farthing("recommend", "--traces", traces, *FIVE, "--details")
     assert done.code == 0
     shown = " ".join(done.out.split())
     assert max(map(len, done.out.splitlines())) <= 80
     for said in (
-        "Promise: With confidence 0.9 in the draw of 490 questions",
+        "With confidence 0.9 in the draw of 490 questions",
         "210 questions trained, 490 proved. The figures are of those that proved; their",
         "intervals allow for the choice",
     ):
         assert said in shown, said
     assert "On these test questions" not in shown
-    chosen = farthing("recommend", "--traces", traces, "--promise", "coverage", "--alpha", "0.1")
+    coverage = ("--promise", "coverage", "--alpha", "0.1", "--details")
+    chosen = farthing("recommend", "--traces", traces, *coverage)
     assert "210 questions trained, 117 chose, 275 proved. The figures are of 98 others." in (
         " ".join(chosen.out.split())
     )
@@ -148,10 +157,12 @@ def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, trace
     assert (said["chosen"]["kept"], said["saved"]) == (True, 0.0)
     done = farthing("recommend", *hopeless)
     assert done.code == 1
-    assert done.out.startswith("pool.jsonl: keep asking large; nothing cheaper is proved\n")
+    assert done.out.startswith("pool.jsonl: no saving is proved; keep asking large\n")
     assert max(map(len, done.out.splitlines())) <= 80
-    assert "Note: " in done.out
-    assert "always-large, proved" not in done.out
+    assert "You would pay" not in done.out
+    whole = farthing("recommend", *hopeless, "--details")
+    assert "Note: " in whole.out
+    assert "always-large, proved" not in whole.out
 
 
 @pytest.mark.slow
@@ -166,7 +177,7 @@ def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, trace
     ],
 )
 def test_every_promise(farthing: Farthing, traces: Path, options: list[str], promise: str) -> None:
-    done = farthing("recommend", "--traces", traces, *options)
+    done = farthing("recommend", "--traces", traces, *options, "--details")
     assert done.code == 0, done.err
     assert promise in " ".join(done.out.split())
     assert max(map(len, done.out.splitlines())) <= 80
@@ -254,7 +265,7 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_screen_says_how_many_questions_are_distinct(
     farthing: Farthing, repeated: Path, per: tuple[str, ...]
 ) -> None:
-    done = farthing("recommend", "--traces", repeated, *FIVE, *per, "--out", "r")
+    done = farthing("recommend", "--traces", repeated, *FIVE, *per, "--out", "r", "--details")
     shown = " ".join(done.out.split())
     assert "Note: 2,100 requests, 700 distinct questions; " in shown
     held = "request" in per  # as no interval is known for requests that prove

@@ -42,7 +42,8 @@ def test_it_says_in_order_what_is_paid_what_is_promised_and_what_was_tried(
     value, certificate = found.found.value, found.certificate
     assert certificate is not None
     in_order = (
-        f"log.jsonl Use {found.name} Today large alone $2.00 per 1,000 questions",
+        f"log.jsonl Use {found.name} and save {100 * (value.saved or 0):.0f} % Today large alone",
+        "$2.00 per 1,000 questions",
         f"Tomorrow {found.name} $",
         f"Saved {100 * (value.saved or 0):.1f} % 95 % interval",
         "[figure] large, at the origin,",
@@ -82,7 +83,7 @@ def test_where_nothing_is_proved_it_says_so() -> None:
         patch.setattr(candidates, "cards", lambda: [card("pool-gain")])
         nothing = recommend(Dataset("made up", pool(700)), Agreement("large", "0.001"))
     said = words(recommendation_page.html(nothing, "log"))
-    assert "Keep asking large; nothing cheaper is proved Today large alone" in said
+    assert "No saving is proved; keep asking large Today large alone" in said
     assert "Tomorrow No winner large answers every question, as today. Saved 0.0 %" in said
 
 

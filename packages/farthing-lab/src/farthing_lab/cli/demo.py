@@ -21,7 +21,6 @@ from farthing.reports.table import Table
 from farthing_lab.cli import gateway_demo
 
 if TYPE_CHECKING:
-    from farthing.recommendation.evaluate import BundleEvaluation
     from farthing.runtime.answer import Answer
     from farthing.runtime.job import Job
     from farthing.tasks.base import Question
@@ -85,6 +84,7 @@ def play(out: Path, n: int) -> None:
         out: the folder of the job, the traces, the bundle and the report.
         n: how many questions are collected.
     """
+    from farthing.reports.recommend import screen
     from farthing.runtime.job import read_job
 
     for line in _opening():
@@ -93,17 +93,11 @@ def play(out: Path, n: int) -> None:
     collect.collect(file, out / STORE, CAP)
     job = read_job(file)
     with interruptible(f"what was collected is in {out / STORE}; run it again to go on"):
-        found = _recommended(job, out)
-        show(_money(found))
-        for line in _promise(found):
-            show(Text(line))
+        show(screen(_recommended(job, out), NAME, None, following="", counted=True))
         _answers(job, out)
-    remark(
-        f"""
-Look at {out / REPORT}: what is saved, what was tried, and what is promised.
-Ask: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
-Your own models: docs/how-to/asking.md"""
-    )
+    remark(f"""
+Next: farthing ask {out / JOB} --bundle {out / BUNDLE} "b=a*3+5;a=4;b?"
+The page: {out / REPORT}. Your own models: docs/how-to/asking.md""")
 
 
 def _opening() -> Iterator[str]:
@@ -111,14 +105,13 @@ def _opening() -> Iterator[str]:
 
     small, large = find("small"), find("large")
     yield (
-        "Real: two language models on this machine, what they answer and get wrong, and the "
-        f"proof. Small: the models ({large.parameters / 1e6:.1f} million weights each) and the "
-        "questions. Nobody is paid."
+        f"Two small language models ({large.parameters / 1e6:.1f} M weights) run on this machine "
+        "and make real mistakes. No API key is used and nothing is paid."
     )
     ratio = large.output_per_million / small.output_per_million
     yield (
-        "The questions are chains of arithmetic modulo ten, as c=b*7+2;a=4;b=a*3+5;c? (it is 1). "
-        f"large costs {ratio:.0f} times as much as small, at prices that are set for the demo."
+        "They solve chains of sums modulo ten, such as c=b*7+2;a=4;b=a*3+5;c? (it is 1). At the "
+        f"demo's prices large costs {ratio:.0f} times as much as small."
     )
 
 

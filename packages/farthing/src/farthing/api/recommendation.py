@@ -26,6 +26,8 @@ class Recommendation:
 
     found: Found
     source: str
+    counted: bool = False
+    """Whether a store counts the proofs on these questions."""
 
     @property
     def policy(self) -> Policy:
@@ -53,7 +55,17 @@ class Recommendation:
         """Return what `farthing recommend` prints."""
         from farthing.reports.recommend import screen  # noqa: PLC0415 - only where it is drawn
 
-        return drawn(screen(self.found, self.source, None))
+        following = "Next: `save` keeps the policy; `print(found.details())` says what was tried."
+        if self.found.nothing_cheaper:
+            following = "Next: record more questions, or promise less."
+        screen_of = screen(self.found, self.source, None, None, following, counted=self.counted)
+        return drawn(screen_of)
+
+    def details(self) -> str:
+        """Return what was tried on which questions, the exact promise and all notes."""
+        from farthing.reports.recommend import details  # noqa: PLC0415 - only where it is drawn
+
+        return drawn(details(self.found))
 
 
 @worded
@@ -106,13 +118,13 @@ def recommend(
             "compare yet; `farthing try LOG --models PROVIDER/MODEL --max-cost 5` asks others a "
             "sample of a log"
         )
-    said: list[str] = []
+    said = ""
     if questions.tries:
         from farthing.runtime.tried import usual_promise  # noqa: PLC0415 - models, where needed
 
         asked = promise or usual_promise(questions.tries) or default(questions.arrays)
         look = at_its_look(questions, asked, [reference, deadline_s, holdout, seed])
-        promise, said = look.promise, [look.note] if look.note else []
+        promise, said = look.promise, look.note
         dataset = replace(dataset, conditions=look.conditions)
     found = rooms.recommend(
         dataset,
@@ -122,7 +134,11 @@ def recommend(
         holdout=None if holdout is None else whole_of(holdout, "holdout", 0),
         seed=seed,
     )
-    notes = tuple(map(in_python, [*found.notes, *said]))
-    return Recommendation(
-        replace(found, notes=notes, outlook=in_python(found.outlook)), dataset.name
+    found = found.noted(said) if said else found
+    found = replace(
+        found,
+        notes=tuple(map(in_python, found.notes)),
+        caveats=tuple(map(in_python, found.caveats)),
+        outlook=in_python(found.outlook),
     )
+    return Recommendation(found, dataset.name, counted=bool(questions.tries))

@@ -1,7 +1,7 @@
 """`farthing recommend`: what to use instead of the model that is paid for today, and the proof."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,12 +17,6 @@ from farthing.errors import InputError
 
 if TYPE_CHECKING:
     from farthing.runtime.tried import Tried
-
-
-FIRST_LOOK = (
-    "note: the proof assumes that these questions proved nothing before, which only a store "
-    "counts: the best of k proofs errs up to k times as often"
-)
 
 
 @dataclass(frozen=True)
@@ -88,6 +82,10 @@ def recommend(
         Path | None,
         typer.Option(metavar="FILE", help="Where a page to read and pass on goes: report.html."),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Print what was tried and the exact promise as well."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Say what to use instead of the model that is paid for today, what it saves, and prove it.
@@ -104,7 +102,8 @@ def recommend(
     from farthing.methods.base import Dataset
     from farthing.recommendation import recommend as rooms
     from farthing.recommendation.plan import default
-    from farthing.reports.recommend import OfTraffic, screen
+    from farthing.reports.recommend import UNCOUNTED, OfTraffic, screen
+    from farthing.reports.recommend import details as all_details
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import at_next_look, stores_of, usual_promise
     from farthing.traces.importers.read import Supplied
@@ -118,7 +117,16 @@ def recommend(
         say_paid_today(traces, wanted.reference, as_json=as_json)
         raise typer.Exit(1)
     if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
-        trying.prove(traces[0], tried, wanted.given, out, seed, report=report, as_json=as_json)
+        trying.prove(
+            traces[0],
+            tried,
+            wanted.given,
+            out,
+            seed,
+            report=report,
+            details=details,
+            as_json=as_json,
+        )
         return
     arrays = files.checked(arrays, notes)
     stores, reference = stores_of(traces), wanted.reference
@@ -142,20 +150,25 @@ def recommend(
             seed=seed,
             progress=Learning(shown, "trying methods"),
         )
-    found = replace(found, notes=(*found.notes, *filter(None, [look.note])))
+    if look.note:
+        found = found.noted(look.note)
     if out is not None:
         bundles.write(out, found.bundle)
         remark(f"bundle: {out}")
     trying.write_page(found, files.named(traces), report)
     if as_json:
         show_json(found.to_json())
+        if not stores and not found.nothing_cheaper:
+            remark(f"note: {UNCOUNTED}")
     else:
         whence = OfTraffic(len(arrays)) if all(map(_is_traffic, traces)) else None
-        show(screen(found, files.named(traces), None if out is None else str(out), whence))
+        kept = None if out is None else str(out)
+        show(screen(found, files.named(traces), kept, whence, counted=bool(stores)))
+        if details:
+            typer.echo()
+            show(all_details(found))
     if found.nothing_cheaper:
         raise typer.Exit(1)
-    if not stores:
-        remark(FIRST_LOOK)
 
 
 def _propose_aliases(notes: Sequence[str]) -> None:

@@ -197,6 +197,7 @@ def prove(
     *,
     numbered: bool = False,
     report: Path | None = None,
+    details: bool = False,
     as_json: bool = False,
 ) -> None:
     """Say what is saved at each loss with what a try bought, and write the bundle.
@@ -209,6 +210,7 @@ def prove(
         seed: of the division and of every training.
         numbered: whether the bundle's name ends in the number of the proof.
         report: where the page goes; None: nowhere.
+        details: whether to print what was tried as well.
         as_json: whether to print JSON.
     """
     from farthing.methods.base import Dataset
@@ -218,6 +220,7 @@ def prove(
     from farthing.recommendation.losses import at_losses
     from farthing.recommendation.plan import default
     from farthing.reports import losses as shown_losses
+    from farthing.reports.recommend import details as all_details
     from farthing.reports.recommend import screen
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import look, said_right, share_of_look
@@ -260,7 +263,10 @@ def prove(
         remark(following)
     else:
         show(shown_losses.screen(table, path.name))
-        show(screen(best.found, path.name, None, None, following))
+        show(screen(best.found, path.name, None, None, following, counted=True))
+        if details:
+            typer.echo()
+            show(all_details(best.found))
     if best.found.nothing_cheaper:
         raise typer.Exit(1)
 

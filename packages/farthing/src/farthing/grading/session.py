@@ -64,7 +64,7 @@ class GradeBook:
     @classmethod
     def open(cls, traces: Path, grades: Path) -> "GradeBook":
         """Read traces; the file of grades need not exist yet."""
-        records, _ = read_any_records(traces)
+        records, *_ = read_any_records(traces)
         recorded = assemble(records)
         return cls(recorded, AnswerTexts.of(records, recorded), grades)
 

@@ -166,9 +166,10 @@ def forecast_beside(
         levels: epsilon and delta.
         n: how many questions there were.
     """
-    if proved(replace(evidence, reference_nano=None)) is None:
-        return forecast(rates(evidence), "epsilon", *levels, n)
-    less = evidence.cheaper()
-    if less is None:
-        return TOO_DEAR
-    return f"{TOO_DEAR} {forecast(rates(less), 'epsilon', *levels, n)}"
+    less, theirs = evidence.cheaper(), evidence.reference_nano
+    unproved = proved(replace(evidence, reference_nano=None)) is None
+    if less is None or theirs is None:
+        return forecast(rates(evidence), "epsilon", *levels, n) if unproved else TOO_DEAR
+    saved = 1 - int(less.cost_nano[:, -1].sum()) / int(theirs.sum())
+    said = forecast(rates(less), "epsilon", *levels, n, saved)
+    return said if unproved else f"{TOO_DEAR} {said}"

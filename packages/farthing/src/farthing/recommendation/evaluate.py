@@ -1,6 +1,6 @@
 """How a bundle does on its test questions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import TooFewTracesError
 from farthing.process.replay import ReplayOutcome
-from farthing.process.value import AnswerFigures, PolicyValue
+from farthing.process.value import AnswerFigures, Interval, PolicyValue
 from farthing.promises.certificate import Certificate
 from farthing.promises.figures import Figure, clopper_pearson
 from farthing.promises.observed import Facts
@@ -23,10 +23,12 @@ from farthing.recommendation.played import ReportingQuestions
 from farthing.recommendation.promised_grade import read
 from farthing.recommendation.prove import reference_right
 from farthing.recommendation.savings import (
+    LEVEL,
     SingleModels,
     chosen_by_these,
     promised_by,
     requests_of,
+    saved_within,
     savings_of,
 )
 from farthing.recommendation.splits import (
@@ -46,6 +48,9 @@ from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded, graded
 from farthing.traces.near_copies import near_note
 from farthing.traces.splits import Parts
+
+Errors = Callable[[float], float]
+"""How many standard errors figures are off at most, by the chance that any is farther off."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,10 @@ class BundleEvaluation:
     """What it costs and gets right beside the reference."""
     alone: Mapping[str, AnswerFigures | None]
     """Role to what it came to by itself; None where it was not recorded alone."""
+    saved_within: Interval | None = None
+    """What is saved, with the confidence below."""
+    confidence: float = 1 - LEVEL
+    """That of the promise; of one that names none 95 %."""
 
 
 def evaluate(
@@ -107,7 +116,7 @@ def evaluate(
 
 
 def evaluate_in_memory(
-    bundle: Bundle, test: ReportingQuestions, *, seed: int = 0, errors: float | None = None
+    bundle: Bundle, test: ReportingQuestions, *, seed: int = 0, errors: Errors | None = None
 ) -> BundleEvaluation:
     """Measure a bundle on test questions that are in memory.
 
@@ -116,7 +125,8 @@ def evaluate_in_memory(
         test: questions that it has not met; where it has, a note says how many.
         seed: of the lots that a policy without a threshold draws.
         errors: where the same questions proved and chose it: half the width of intervals, in
-            standard errors (`savings.off_by`). Whether the promise was kept is not said then.
+            standard errors, at a level (`savings.off_by`). Whether the promise was kept is not
+            said then.
     """
     check_graded(test.played)
     rows = np.arange(len(test.played))
@@ -176,7 +186,7 @@ def _evaluated(
     seed: int,
     parts: Parts,
     notes: tuple[str, ...],
-    errors: float | None = None,
+    errors: Errors | None = None,
 ) -> BundleEvaluation:
     proved = errors is not None
     by_request = bundle.certificate is not None and bundle.certificate.per_request
@@ -192,7 +202,13 @@ def _evaluated(
     known = Facts(right=theirs if len(theirs) else None, clusters=clusters)
     value = savings_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters)
     if errors is not None:
-        value = chosen_by_these(value, whole, alone, errors)
+        value = chosen_by_these(value, whole, alone, errors(LEVEL))
+    level = float(getattr(bundle.certificate and bundle.certificate.promise, "delta", LEVEL))
+    within = None
+    if value.reference is not None:
+        paid = alone.cost_nano[:, alone.roles.index(value.reference)]
+        wide = None if errors is None else errors(level)
+        within = saved_within(whole.cost_nano, paid, 1 - level, clusters, wide)
     return BundleEvaluation(
         bundle,
         metrics(whole) | _answered(bundle, found),
@@ -202,6 +218,8 @@ def _evaluated(
         None if proved else _realised(bundle.certificate, found, known, alone.grade),
         value,
         alone.figures(),
+        within,
+        1 - level,
     )
 
 

@@ -24,7 +24,7 @@ from farthing.promises.base import Promise
 from farthing.recommendation.bundle_run import run_bundle, with_escalation
 from farthing.recommendation.certify import Proved, prove_cheapest
 from farthing.recommendation.cross_fit import beside
-from farthing.recommendation.evaluate import BundleEvaluation, evaluate_in_memory
+from farthing.recommendation.evaluate import BundleEvaluation, Errors, evaluate_in_memory
 from farthing.recommendation.metrics import stream
 from farthing.recommendation.plan import (
     Plan,
@@ -123,6 +123,14 @@ def recommend(
     report = counted(plan.asked, plan.reporting(bundle))
     errors = None if plan.holds_out else _errors(plan, proofs, report.recorded)
     found = evaluate_in_memory(bundle, report, seed=seed, errors=errors)
+    named, late = _guess(plan), _late(found, deadline_s)
+    withheld, differ = _withheld(plan, bundle, report), _unlike(dataset, played)
+    several, near = _alike(plan)
+    said = (
+        *(named, outlook, _idle(plan, proof), _another(plan, proof), late),
+        *(_ungraded(dataset.traces, asked), withheld, _silent(plan, report.recorded)),
+        *(doubt(report.recorded), several, near, *differ),
+    )
     return Recommendation(
         bundle=structs.replace(bundle, value=found.value),
         name=_name(selection.plan, trial, proof),
@@ -138,23 +146,22 @@ def recommend(
         curve=selection.curve,
         outlook=outlook,
         notes=(
-            *filter(None, [_guess(plan), outlook, _idle(plan, proof), _another(plan, proof)]),
-            *filter(None, [_late(found, deadline_s), _ungraded(dataset.traces, asked)]),
-            *filter(None, [_withheld(plan, bundle, report), _silent(plan, report.recorded)]),
-            *filter(None, [doubt(report.recorded), *_alike(plan), *_unlike(dataset, played)]),
+            *filter(None, said),
             *_by_chance([one.plan for one in selections], played),
             *notes,
             *played.notes(),
         ),
+        caveats=tuple(filter(None, [named, late, withheld, near, *differ])),
+        requests_per_day=dataset.traces.requests_per_day,
     )
 
 
-def _errors(plan: Plan, proofs: Sequence[Proved], recorded: TraceArrays) -> float:
+def _errors(plan: Plan, proofs: Sequence[Proved], recorded: TraceArrays) -> Errors:
     """Return how far off figures may be of whichever point these questions chose (`off_by`)."""
     right, paid = beside(plan.asked, plan.reference, recorded)
     tested = [proof.points for proof in proofs if proof.points is not None]
     points = [(each.cost_nano, each.right) for each in tested if len(each.right) == len(right)]
-    return off_by(points, (paid, right), np.random.default_rng(plan.seed))
+    return lambda level: off_by(points, (paid, right), np.random.default_rng(plan.seed), level)
 
 
 def _confirm(plan: Plan, log: TraceArrays) -> None:
@@ -217,11 +224,11 @@ def _withheld(plan: Plan, bundle: Bundle, report: ReportingQuestions) -> str:
     if not withheld:
         return ""
     whole = with_escalation(bundle, report, found, plan.reference)
-    cost, right = float(whole.cost_nano.mean()) / 1e9, float(whole.best_correct.mean())
+    cost, right = float(whole.cost_nano.mean()) / 1e6, float(whole.best_correct.mean())
     return (
         f"{withheld:,} of these {len(found.set_size):,} questions get no answer; with "
-        f"{plan.reference}'s, of which nothing is promised, a question costs "
-        f"${significant(cost)}, and {right:.3f} are right"
+        f"{plan.reference}'s, 1,000 cost ${significant(cost)} and {right:.3f} are right, of which "
+        "nothing is promised"
     )
 
 

@@ -1,6 +1,6 @@
 """The record of a recommendation: what to use, what it saves, and on what evidence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.bundle.base import Bundle
@@ -43,6 +43,10 @@ class Recommendation:
     expected then, in dollars."""
     outlook: str = ""
     """Where nothing cheaper is proved: how many questions would probably prove it."""
+    caveats: tuple[str, ...] = ()
+    """Those of the notes that limit what is promised, or what is said of money."""
+    requests_per_day: float | None = None
+    """Of the log; None: it has no times, or less than a day."""
 
     @property
     def certificate(self) -> Certificate | None:
@@ -58,6 +62,10 @@ class Recommendation:
     def nothing_cheaper(self) -> bool:
         """Whether nothing cheaper than the reference is proved, so that it answers."""
         return self.reference is not None and self.name == f"always-{self.reference}"
+
+    def noted(self, note: str) -> "Recommendation":
+        """Return the same with one more note that limits what is promised."""
+        return replace(self, notes=(*self.notes, note), caveats=(*self.caveats, note))
 
     @property
     def kept(self) -> bool:
@@ -86,6 +94,9 @@ class Recommendation:
             },
             "saved": value.saved,
             "saved_interval": value.saved_interval,
+            "confidence": self.found.confidence,
+            "saved_within": self.found.saved_within,
+            "requests_per_day": self.requests_per_day,
             "models": {name: each and _in_short(each) for name, each in self.models.items()},
             "candidates": [
                 {

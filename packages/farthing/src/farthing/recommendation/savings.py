@@ -124,10 +124,7 @@ def held_against(
 
 def guessed(reference: str) -> str:
     """Say that a reference was not named, but guessed by `paid_most`, and how to name it."""
-    return (
-        f"nobody named the model that is paid for today; {reference} is a guess, the one that most "
-        "was paid for here: name yours with --reference"
-    )
+    return f"name the model you pay for with --reference; {reference} is a guess (it cost most)"
 
 
 def no_worse(train: TraceArrays, reference: str) -> str:
@@ -225,15 +222,13 @@ def savings_of(
     gained, gained_interval = (
         difference_by_request(*right, clusters) if clusters else accuracy_difference(*right)
     )
-    costs = _of_draws(found.cost_nano, clusters), _of_draws(cost, clusters)
-    ratio = ratio_interval(*costs) if cost.any() else None
     return PolicyValue(
         part=part,
         yours=yours,
         reference=reference,
         theirs=singles.of_role(place),
         saved=1 - int(found.cost_nano.sum()) / int(cost.sum()) if cost.any() else None,
-        saved_interval=None if ratio is None else (1 - ratio[1], 1 - ratio[0]),
+        saved_interval=saved_within(found.cost_nano, cost, 1 - LEVEL, clusters),
         gained=gained,
         gained_interval=gained_interval,
         instead=instead,
@@ -261,27 +256,54 @@ def chosen_by_these(
     if value.gained is not None:
         wide = _within(_gains(found.best_correct, right), value.gained, errors)
         intervals["gained_interval"] = _both(wide, value.gained_interval)
-    if value.saved is not None:
-        wide = _within(_ratios(found.cost_nano, theirs), value.saved, errors)
-        intervals["saved_interval"] = _both(wide, value.saved_interval)
+    if (within := saved_within(found.cost_nano, theirs, 1 - LEVEL, errors=errors)) is not None:
+        intervals["saved_interval"] = within
     return structs.replace(value, part="calibrate", **intervals)
+
+
+def saved_within(
+    ours: IntArray,
+    theirs: IntArray,
+    confidence: float,
+    clusters: Clusters | None = None,
+    errors: float | None = None,
+) -> Interval | None:
+    """Return the interval of what is saved; None where none is known.
+
+    Args:
+        ours: [n] what each question costs, in nano-dollars.
+        theirs: [n] the same of the reference.
+        confidence: of the interval.
+        clusters: which of these requests ask the same, as in `savings_of`.
+        errors: of a policy that these questions chose: half the width, in standard errors.
+    """
+    if not theirs.any():
+        return None
+    ratio = ratio_interval(_of_draws(ours, clusters), _of_draws(theirs, clusters), confidence)
+    one = None if ratio is None else (1 - ratio[1], 1 - ratio[0])
+    if errors is None:
+        return one
+    saved = 1 - int(ours.sum()) / int(theirs.sum())
+    return _both(_within(_ratios(ours, theirs), saved, errors), one)
 
 
 def off_by(
     points: Sequence[tuple[IntArray, BoolArray]],
     theirs: tuple[IntArray, BoolArray],
     rng: np.random.Generator,
+    level: float = LEVEL,
 ) -> float:
-    """Return how many standard errors the savings and gains of points are off at most, with 95 %.
+    """Return how many standard errors the savings and gains of points are off at most.
 
     Args:
         points: what each costs, in nano-dollars, and whether it is right, [n, G] both.
         theirs: the same of the reference, [n].
         rng: of the bootstrap.
+        level: the chance that any is farther off.
     """
     cost, right = theirs[0][:, None], theirs[1][:, None]
     pieces = [_ratios(spent, cost) for spent, _ in points] if cost.any() else []
-    return max_t([*pieces, *(_gains(ours, right) for _, ours in points)], LEVEL, rng)
+    return max_t([*pieces, *(_gains(ours, right) for _, ours in points)], level, rng)
 
 
 def _ratios(ours: IntArray, theirs: IntArray) -> FloatArray:

@@ -57,16 +57,17 @@ def unlike(recorded: TraceArrays, rows: IntArray) -> str | None:
         if _apart(right[graded & among], right[graded & ~among], level):
             here, there = right[graded & among].mean(), right[graded & ~among].mean()
             return (
-                f"{role} is right {here:.2f} of the time on the questions that were asked of all, "
-                f"{there:.2f} on the others: calls are not missing by chance, and what is said of "
-                "the first is not true of the others"
+                f"calls are not missing by chance: {role} is right {here:.2f} of the time on the "
+                f"questions that were asked of all, {there:.2f} on the others; what is said of the "
+                "first is not true of the others"
             )
         cost = recorded.cost_nano[:, 0, place].astype(np.float64)
         if _apart(cost[made & among], cost[made & ~among], level):
             return (
-                f"{role} costs {cost[made & among].mean() / cost[made & ~among].mean():.2f} times "
-                "as much on the questions that were asked of all as on the others: calls are not "
-                "missing by chance, and what is said of the first is not true of the others"
+                f"calls are not missing by chance: {role} costs "
+                f"{cost[made & among].mean() / cost[made & ~among].mean():.2f} times as much on "
+                "the questions that were asked of all as on the others; what is said of the first "
+                "is not true of the others"
             )
     return None
 

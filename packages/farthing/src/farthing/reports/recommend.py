@@ -1,20 +1,28 @@
-"""A recommendation on one screen: money first, then what is proved, then what was tried."""
+"""What a recommendation says: the money, the promise, what to do next; details where asked for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
+from textwrap import shorten
 
 from rich.console import Group
 from rich.text import Text
 
 from farthing.money import significant
 from farthing.process.value import AnswerFigures
+from farthing.promises.certificate import AskedOf
+from farthing.promises.texts import percent
 from farthing.recommendation.record import Recommendation
+from farthing.reports.base import thousand
+from farthing.reports.payer import in_percent
 from farthing.reports.table import Table
 from farthing.traces.thinking import is_thought
 
-SHOWN = 6
-"""Of those that were tried."""
+MONTH = 30
+"""Days."""
+WIDTH = 80
+"""Columns that a caveat may take."""
+UNCOUNTED = "It assumes a first proof on these questions; only a store (.db) counts proofs."
 
 
 @dataclass(frozen=True)
@@ -31,34 +39,58 @@ def screen(
     out: str | None,
     traffic: OfTraffic | None = None,
     following: str | None = None,
+    *,
+    counted: bool = False,
 ) -> Group:
     """Say what is paid today, what would be paid, what is proved, and what to do next.
 
-    `out` is where the bundle is; None: it was not written. `following` is the next command, where
-    it is known.
+    Args:
+        found: the recommendation.
+        source: what the questions are called.
+        out: where the bundle is; None: it was not written.
+        traffic: where the questions passed through a gateway.
+        following: what to do next, where that is known; empty: the caller says so.
+        counted: whether a store counts the proofs on these questions.
     """
-    return Group(
-        Text(f"{source}: {advice(found)}", style="bold", overflow="fold"),
-        Text(""),
-        models(found),
-        Text(""),
-        *(Text(line) for line in _lines(found)),
-        *(Text(line) for line in _of_traffic(found, traffic)),
-        Text(""),
-        Text(_next(found, out, traffic) if following is None else following),
-    )
+    if following is None:
+        more = "--details adds the methods tried, the sizes, the exact promise and all notes."
+        following = f"{_next(found, out, traffic)}\n{more}"
+    promised = [*_promise(found, traffic, counted=counted)]
+    caveats = [shorten(f"Note: {note}", WIDTH, placeholder=" ...") for note in found.caveats]
+    parts = ([*money(found)], [*promised, *caveats], [following])
+    lines = [line for part in parts if any(part) for line in ("", *part)]
+    title = Text(f"{source}: {advice(found)}", style="bold", overflow="fold")
+    return Group(title, *map(Text, lines))
+
+
+def details(found: Recommendation) -> Group:
+    """Say what was tried on which questions, what exactly is promised, and what to doubt."""
+    certificate, judged = found.certificate, found.found.judged
+    parts = [questions(found)]
+    parts += [certificate.sentence()] if certificate else []
+    parts += [judged.sentence()] if judged else []
+    parts += [*evidence(found), *(f"Note: {note.rstrip('.')}." for note in found.notes)]
+    lists = [models(found), *([tried(found)] if found.trials else [])]
+    return Group(*(part for one in lists for part in (one, "")), *map(Text, parts))
 
 
 def advice(found: Recommendation) -> str:
     """Say what to do, in a few words."""
-    if found.found.value.instead is not None and not found.found.value.one_answer:
-        return f"use {found.found.value.instead} alone; nothing learned here does better"
+    value = found.found.value
+    if value.instead is not None and not value.one_answer:
+        return f"use {value.instead} alone; nothing learned here does better"
     if found.nothing_cheaper:
-        return f"keep asking {found.reference}; nothing cheaper is proved"
+        return f"no saving is proved; keep asking {found.reference}"
+    low, high = found.found.saved_within or (0.0, 0.0)
+    if value.saved is not None and low <= 0 <= high:
+        return f"no saving is proved; {found.name} may cost as much as {found.reference}"
     if (alone := _only_asks(found)) is not None:
         unlike = "" if found.name == f"always-{alone}" else f"; that is all that {found.name} asks"
         return f"use {alone} alone{unlike}"
-    return f"use {found.name}"
+    if value.saved is None:
+        return f"use {found.name}"
+    saved = f"save {value.saved:.0%}" if low > 0 else f"pay {-value.saved:.0%} more"
+    return f"use {found.name} and {saved}".replace("%", " %")
 
 
 def _only_asks(found: Recommendation) -> str | None:
@@ -71,6 +103,62 @@ def _only_asks(found: Recommendation) -> str | None:
         if each and (each.cost_nano, each.right) == total
     ]
     return same[0] if len(same) == 1 else None
+
+
+def money(found: Recommendation) -> Iterator[str]:
+    """Yield what is paid today, what would be, and what that saves, each a month where known."""
+    value, theirs, rate = found.found.value, found.models.get(found.reference or ""), None
+    if found.requests_per_day is not None:
+        rate = MONTH * found.requests_per_day
+    if theirs is not None:
+        yield f"You pay        {_paid(theirs.cost_usd, rate)} ({found.reference} alone)"
+    if not found.nothing_cheaper:
+        yield f"You would pay  {_paid(value.yours.cost_usd, rate)} ({found.name})"
+    if value.missing:
+        yield f"{value.missing}."
+    elif value.saved is not None and found.found.saved_within and not found.nothing_cheaper:
+        ends = " to ".join(in_percent(end) for end in found.found.saved_within)
+        within = f"{ends}, {percent(found.found.confidence)} confidence"
+        less = rate and theirs and rate * (theirs.cost_usd - value.yours.cost_usd)
+        a_month = f", ${significant(less)} a month" if less and less > 0 else ""
+        yield f"Saved          {in_percent(value.saved)} ({within}){a_month}"
+    if rate:
+        yield f"A month is {MONTH} days at this log's rate, {rate / MONTH:,.0f} requests a day."
+
+
+def _paid(usd: float, rate: float | None) -> str:
+    a_month = "" if rate is None else f", ${significant(rate * usd)} a month"
+    return f"{thousand(usd)} per 1,000 requests{a_month}"
+
+
+def _promise(found: Recommendation, traffic: OfTraffic | None, *, counted: bool) -> Iterator[str]:
+    """Yield what is promised of which questions, or what would probably be proved."""
+    certificate, prove = found.certificate, found.sizes["prove"]
+    if certificate is None:
+        yield "Nothing is promised."
+    elif certificate.promises:
+        yield f"Promise: {certificate.plain_language()}"
+        if (asked_of := certificate.asked_of) is not None:
+            yield _population(asked_of)
+        if not counted:
+            yield UNCOUNTED
+    else:
+        yield found.outlook or certificate.plain_language()
+        if traffic is not None and prove:
+            yield (
+                f"A question that proves takes some {ceil(traffic.requests / prove):,} requests of "
+                "such traffic; a larger `share` under [record] takes fewer."
+            )
+
+
+def _population(asked_of: AskedOf) -> str:
+    """Say in a line which questions a promise covers."""
+    if asked_of.missing == "worst":
+        return "Where a call was not recorded, the worst was assumed."
+    if asked_of.weighted or asked_of.missing == "chance":
+        return "It holds for all recorded questions if chance alone left calls out."
+    some = f"the {asked_of.questions:,} of {asked_of.recorded:,}"
+    return f"It covers questions like {some} that all models were asked."
 
 
 def models(found: Recommendation) -> Table:
@@ -86,48 +174,22 @@ def models(found: Recommendation) -> Table:
     for name, missing in found.models.items():
         if missing is None:
             lines.append((f"{name} alone", "not recorded", "", "", ""))
-    headings = ("", "USD a question", found.measure, "median s", "95 % in s")
+    headings = ("", "USD per 1,000", found.measure, "median s", "95 % in s")
     return Table.of(headings, lines, bold=(0,))
 
 
 def _row(label: str, figures: AnswerFigures) -> tuple[str, ...]:
     times = ("–", "–") if figures.latency_s is None else map(significant, figures.latency_s)
-    return (label, significant(figures.cost_usd), f"{figures.accuracy:.3f}", *times)
-
-
-def _lines(found: Recommendation) -> Iterator[str]:
-    """Yield the saving, the proof, what came of it, and who was tried."""
-    value, certificate, judged = found.found.value, found.certificate, found.found.judged
-    theirs = found.models.get(found.reference or "")
-    if found.guessed and theirs is not None:
-        cost = significant(theirs.cost_usd)
-        yield f"You pay ${cost} a question today if it is {found.reference} that you pay for."
-    if found.nothing_cheaper:
-        yield f"Nothing is saved: {found.reference} answers every question."
-    else:
-        yield " ".join(value.findings())
-    if certificate is not None:
-        yield f"Promise: {certificate.sentence()}"
-        yield f"In plain words: {certificate.plain_language()}"
-    if judged is not None:
-        yield judged.sentence()
-    yield questions(found)
-    tried = ", ".join(
-        f"{trial.name} ${significant(trial.expected_usd)}" for trial in found.trials[:SHOWN]
-    )
-    more = f" and {len(found.trials) - SHOWN} more" if len(found.trials) > SHOWN else ""
-    yield f"Tried, with the cost of a question that was expected: {tried}{more}."
-    yield from evidence(found)
-    yield from (f"Note: {note.rstrip('.')}." for note in found.notes)
+    return (label, significant(1_000 * figures.cost_usd), f"{figures.accuracy:.3f}", *times)
 
 
 def tried(found: Recommendation) -> Table:
     """Return the methods that were tried, the cheapest expected first."""
-    headings = ("", "expected USD a question", f"expected {found.measure}", "share of the risk")
+    headings = ("tried", "expected USD per 1,000", found.measure, "share of the risk")
     lines = [
         (
             trial.name,
-            significant(trial.expected_usd),
+            significant(1_000 * trial.expected_usd),
             f"{trial.accuracy:.3f}",
             f"{float(trial.share):.2g}" if trial.share else "not tested",
         )
@@ -143,11 +205,8 @@ def evidence(found: Recommendation) -> Iterator[str]:
         where = "nothing is answered or proved" if withholds else "nothing would be proved"
         yield f"An expected cost counts {found.reference}'s price where {where}."
     if len(found.curve) > 1:
-        bought = ", ".join(f"${significant(cost)} with {n:,}" for n, cost in found.curve)
-        yield f"More training questions, and what a question then costs: {bought}."
-    beside = [f"{trial.name} {float(trial.share):.2g}" for trial in found.trials if trial.share]
-    if len(beside) > 1:
-        yield f"Tested together, each at its share of the risk of error: {', '.join(beside)}."
+        bought = ", ".join(f"{thousand(cost)} with {n:,}" for n, cost in found.curve)
+        yield f"Cost of 1,000 requests by the number of training questions: {bought}."
     if found.skipped:
         yield "Could not run: " + "; ".join(f"{name} ({why})" for name, why in found.skipped) + "."
 
@@ -165,40 +224,26 @@ def questions(found: Recommendation) -> str:
     )
 
 
-def _of_traffic(found: Recommendation, traffic: OfTraffic | None) -> Iterator[str]:
-    """Say what questions that prove take of a gateway's traffic, where more of them are needed."""
-    prove, certificate = found.sizes["prove"], found.certificate
-    if traffic is not None and prove and certificate is not None and not certificate.promises:
-        yield (
-            f"A calibration question takes about {ceil(traffic.requests / prove):,} requests of "
-            f"such traffic: of {traffic.requests:,}, {sum(found.sizes.values()):,} were answered "
-            f"by every model, and {prove:,} of those prove. A larger `share` under [record] has "
-            "more of them tried."
-        )
-
-
 def _next(found: Recommendation, out: str | None, traffic: OfTraffic | None) -> str:
     """Say what to do now, with a gateway or without one."""
-    if traffic is None and out is None:
-        return "Next: give --out FOLDER to keep the bundle (in Python, save it)."
-    if traffic is None and is_thought(found.bundle.origin.roles):
-        return (
-            f'Next: farthing ask job.toml --bundle {out} "a question", with an [agents.thought] in '
-            "job.toml that is stopped at these cuts."
-        )
-    if traffic is None:
-        return (
-            f'Next: farthing ask job.toml --bundle {out} "a question", with your models in '
-            "job.toml."
-        )
     if found.certificate is None or not found.certificate.promises:
+        if traffic is None:
+            return "Next: record more questions, or promise less (--epsilon, --alpha)."
         return (
             "Next: let the gateway record more, then run both commands again. Until something is "
             f"proved its strongest model answers{'' if out is None else ', whatever is in ' + out}."
         )
     if out is None:
-        return "Next: give --out FOLDER to keep the bundle, for the gateway to read."
-    return (
-        f"Next: `bundle = \"{out}\"` in the policy's section of the gateway's configuration; "
-        "farthing serve --watch reads it by itself."
+        return "Next: give --out FOLDER to keep the bundle."
+    if traffic is not None:
+        return (
+            f"Next: `bundle = \"{out}\"` in the policy's section of the gateway's configuration; "
+            "farthing serve --watch reads it by itself."
+        )
+    thought = is_thought(found.bundle.origin.roles)
+    job = (
+        "an [agents.thought] in job.toml that is stopped at these cuts"
+        if thought
+        else ("your models in job.toml")
     )
+    return f'Next: farthing ask job.toml --bundle {out} "a question", with {job}.'

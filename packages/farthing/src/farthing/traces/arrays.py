@@ -130,6 +130,8 @@ class TraceArrays:
     """Replies of LLM policies by the role that gave them (`policy-gpt-4o`, `exit-guide`, ...)."""
     beside_gold: tuple[float, str] = (0.0, "")
     """The share of questions that a guess is right on, or 0; and examples where few answers are."""
+    requests_per_day: float | None = None
+    """Of the whole log that the questions are from; None: it has no times, or less than a day."""
 
     def __post_init__(self) -> None:
         each, shape = self.answer.shape[:1], self.answer.shape

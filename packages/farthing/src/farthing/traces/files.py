@@ -4,6 +4,8 @@ Of several files the calls of a question come together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from farthing.traces.importers.row import shown
 from farthing.traces.jsonl import LINES
 from farthing.traces.store import STORES, Store
 from farthing.traces.trace_kind import Checker, shape_of
+
+DAY = timedelta(days=1)
 
 
 def read_arrays(path: Path) -> TraceArrays:
@@ -82,39 +86,48 @@ def read_all_with_records(
     named = path.name.endswith((*LINES, *STORES))
     if not others and not named and form_of(path, supplied) is None:
         check_suffix(path)
-    records, notes = read_all_records(paths, supplied)
+    records, notes, times = read_all_records(paths, supplied)
     notes = list(dict.fromkeys([*notes, *proposals(records)]))
     arrays = assemble(records)
+    if times and (span := max(times) - min(times)) >= DAY:
+        arrays = replace(arrays, requests_per_day=float(arrays.requests.sum()) / (span / DAY))
     notes += filter(None, [repetition(arrays, records), contradiction(arrays, records)])
     return arrays, records, notes
 
 
 def read_all_records(
     paths: Sequence[Path], supplied: Supplied | None = None
-) -> tuple[list[Trace], list[str]]:
+) -> tuple[list[Trace], list[str], list[datetime]]:
     """Read one file or several into records, joined by question; raises as `read_all`."""
     if len(paths) == 1:
         return read_any_records(paths[0], supplied)
     files: dict[str, list[Trace]] = {}
     notes: dict[str, None] = {}
+    times: list[datetime] = []
     for path in paths:
         if str(path) in files:
             raise InputError(f"{path}: is given twice; give each file once")
-        files[str(path)], said = read_any_records(path, supplied)
+        files[str(path)], said, period = read_any_records(path, supplied)
+        times += period
         if not files[str(path)]:
             raise InputError(f"{path}: holds no traces; leave it out")
         notes |= dict.fromkeys(note for note in said if note != ALONE)
-    return join(files), list(notes)
+    return join(files), list(notes), times
 
 
-def read_any_records(path: Path, supplied: Supplied | None = None) -> tuple[list[Trace], list[str]]:
-    """Read a file into records, with a line for each thing that it lacks; raises as `read_all`."""
+def read_any_records(
+    path: Path, supplied: Supplied | None = None
+) -> tuple[list[Trace], list[str], list[datetime]]:
+    """Read a file into records, a line for each thing that it lacks, and its first and last time.
+
+    There are no times where the file has none; it raises as `read_all`.
+    """
     form = form_of(path, supplied)
     if form is None:
-        return renamed(read_records(path), supplied.aliases if supplied else {}), []
+        return renamed(read_records(path), supplied.aliases if supplied else {}), [], []
     imported = read_foreign([path], form, supplied)
     check(imported, Checker())
-    return imported.traces, imported.notes
+    return imported.traces, imported.notes, [*(imported.period or ())]
 
 
 ABOUT = ("question", "gold", "group", "split", "system_prompt", "history", "options", "cluster")

@@ -212,7 +212,14 @@ def coverage_questions(alpha: Level, delta: Level) -> int:
     return n
 
 
-def forecast(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) -> str:
+def forecast(
+    rates: Rates,
+    name: str,
+    level: Fraction,
+    delta: Fraction,
+    n: int,
+    saved: float | None = None,
+) -> str:
     """Say how many questions would probably do, and which level so many would do for.
 
     Args:
@@ -221,6 +228,7 @@ def forecast(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) 
         level: the loss that is to be ruled out.
         delta: how often the promise may fail.
         n: so many questions did not prove it.
+        saved: what the point saves whose rates these are, where that is known.
     """
     if not rates.counted:
         return (
@@ -228,18 +236,19 @@ def forecast(rates: Rates, name: str, level: Fraction, delta: Fraction, n: int) 
         )
     needed = questions_needed(rates, level, delta, n)
     provable = level_provable(rates, n, delta)
-    enough = None if provable is None else f"{name} {exact_text(provable)}"
-    chance = f" (a chance of {100 * PROBABLY:.0f} %, if losses stay as they were)."
+    what = "this promise" if saved is None else f"a saving of {100 * saved:.0f} %"
+    chance = f"(a chance of {100 * PROBABLY:.0f} %, if losses stay as they were)."
+    enough = (
+        "" if provable is None else f"{n:,} would probably do for {name} {exact_text(provable)}"
+    )
     if needed is None and rates.loss >= level:
-        lost = f"{rates.loss:.3f} was lost here, and {exact_text(level)} may be"
-        no_help = f"More questions would not help: {lost}."
-        return (
-            f"{no_help} These {n:,} would probably do for {enough}{chance}" if enough else no_help
-        )
-    first = f"More than {MOST:,} calibration questions would be needed"
+        first = f"More questions would not prove {what}: {rates.loss:.3f} was lost here, and "
+        first += f"{exact_text(level)} is allowed."
+        return f"{first} These {enough} {chance}" if enough else first
+    first = f"More than {MOST:,} proving questions would be needed for {what}"
     if needed is not None:
-        first = f"About {needed:,} calibration questions ({needed - n:,} more) would probably do"
-    return f"{first}, or {enough} with these {n:,}{chance}" if enough else f"{first}{chance}"
+        first = f"About {needed - n:,} more questions would probably prove {what}"
+    return f"{first}; these {enough} {chance}" if enough else f"{first} {chance}"
 
 
 def _proved(discordant: IntArray, n: int, level: float, delta: float) -> IntArray:
