@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group
 from rich.text import Text
 
 from farthing.cli import collect, files
@@ -21,6 +20,7 @@ from farthing.reports.table import Table
 from farthing_lab.cli import gateway_demo
 
 if TYPE_CHECKING:
+    from farthing.recommendation.record import Recommendation
     from farthing.runtime.answer import Answer
     from farthing.runtime.job import Job
     from farthing.tasks.base import Question
@@ -162,7 +162,7 @@ def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":
     return list(drawn.values())
 
 
-def _recommended(job: "Job", out: Path) -> "BundleEvaluation":
+def _recommended(job: "Job", out: Path) -> "Recommendation":
     import numpy as np
 
     from farthing.bundle import folder as bundles
@@ -183,45 +183,7 @@ def _recommended(job: "Job", out: Path) -> "BundleEvaluation":
     models = {MODELS[role]: figures for role, figures in found.models.items()}
     named = replace(found, models=models, reference=MODELS["guide"])
     recommendation_page.write(named, NAME, out / REPORT)
-    return found.found
-
-
-def _saved(found: "BundleEvaluation") -> str:
-    """Write the saving against the large model, with its interval where it is known."""
-    value = found.value
-    if value.saved is None:
-        return "–"
-    if value.saved_interval is None:
-        return f"{100 * value.saved:.0f} %"
-    low, high = value.saved_interval
-    return f"{100 * value.saved:.0f} % (95 % interval {100 * low:.0f} to {100 * high:.0f})"
-
-
-def _money(found: "BundleEvaluation") -> Group:
-    value, large, small = found.value, found.alone["guide"], found.alone["base"]
-    in_set = found.metrics["in_set"]
-    rows = [("under the bundle", value.yours, in_set)]
-    rows += [(f"always {n}", f, f.accuracy) for n, f in (("large", large), ("small", small)) if f]
-    lines = [
-        (who, significant(1_000 * f.cost_usd), f"{returned:.3f}", f"{f.accuracy:.3f}")
-        for who, f, returned in rows
-    ]
-    headings = (
-        f"{value.yours.questions:,} fresh questions",
-        "USD per 1,000",
-        "right answer returned",
-        "best answer right",
-    )
-    title = Text(f"Saved against always asking large: {_saved(found)}", style="bold")
-    return Group(title, Table.of(headings, lines))
-
-
-def _promise(found: "BundleEvaluation") -> Iterator[str]:
-    certificate = found.bundle.certificate
-    if certificate is not None:
-        yield f"\nPromise: {certificate.plain_language()}"
-    if found.judged is not None:
-        yield found.judged.sentence()
+    return named
 
 
 def _answers(job: "Job", out: Path) -> None:
