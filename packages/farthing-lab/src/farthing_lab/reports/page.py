@@ -13,17 +13,7 @@ from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
 from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
-from farthing.reports.base import (
-    Grid,
-    alphas,
-    best,
-    cheapest_promised,
-    mean_of,
-    promised,
-    ran,
-    rows_at,
-    write_all,
-)
+from farthing.reports.base import Grid
 from farthing.reports.payer import Offer
 from farthing.reports.rendering import render
 from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
@@ -33,6 +23,16 @@ from farthing_lab.reports import promises, summary, tables
 from farthing_lab.reports.glossary import columns, explained
 from farthing_lab.reports.offer import offer
 from farthing_lab.reports.promises import goal_of
+from farthing_lab.reports.rows import (
+    alphas,
+    best,
+    cheapest_promised,
+    mean_of,
+    promised,
+    ran,
+    rows_at,
+    write_all,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

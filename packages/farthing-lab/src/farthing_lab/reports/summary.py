@@ -15,7 +15,9 @@ from farthing.recommendation.base import (
     Difference,
     Row,
 )
-from farthing.reports.base import (
+from farthing.reports.base import thousand
+from farthing_lab.reports import promises
+from farthing_lab.reports.rows import (
     alphas,
     best,
     cheapest_promised,
@@ -23,9 +25,7 @@ from farthing.reports.base import (
     promised,
     recommended,
     standard_error_of,
-    thousand,
 )
-from farthing_lab.reports import promises
 
 CHANCE = 3
 """Standard errors that a mean may fall short of a promise before chance is a poor excuse."""

@@ -102,8 +102,7 @@ def recommend(
     from farthing.methods.base import Dataset
     from farthing.recommendation import recommend as rooms
     from farthing.recommendation.plan import default
-    from farthing.reports.recommend import UNCOUNTED, OfTraffic, screen
-    from farthing.reports.recommend import details as all_details
+    from farthing.reports.recommend import UNCOUNTED, screen
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import at_next_look, stores_of, usual_promise
     from farthing.traces.importers.read import Supplied
@@ -161,12 +160,10 @@ def recommend(
         if not stores and not found.nothing_cheaper:
             remark(f"note: {UNCOUNTED}")
     else:
-        whence = OfTraffic(len(arrays)) if all(map(_is_traffic, traces)) else None
-        kept = None if out is None else str(out)
-        show(screen(found, files.named(traces), kept, whence, counted=bool(stores)))
-        if details:
-            typer.echo()
-            show(all_details(found))
+        whence = len(arrays) if all(map(_is_traffic, traces)) else None
+        kept, known = None if out is None else str(out), bool(stores)
+        name = files.named(traces)
+        show(screen(found, name, kept, whence, counted=known, details=details))
     if found.nothing_cheaper:
         raise typer.Exit(1)
 
