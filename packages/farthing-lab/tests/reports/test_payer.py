@@ -13,9 +13,8 @@ from farthing.promises.kinds.budget import Budget
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
 from farthing.reports import saved_figure
-from farthing.reports.base import thousand
+from farthing.reports.base import best, mean_of, thousand
 from farthing_lab.reports import glossary, offer, page, plots, promises, summary, tables
-from farthing_lab.reports.rows import best, mean_of
 
 ALPHA = Fraction(1, 10)
 

@@ -7,9 +7,9 @@ import pytest
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Comparison
 from farthing.reports import saved_figure
+from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks
 from farthing_lab.reports import plots
-from farthing_lab.reports.rows import mean_of, ran
 
 ALPHA = Fraction(1, 10)
 

@@ -15,8 +15,7 @@ from farthing.recommendation.base import (
     TIMES_OPTIMUM,
     Comparison,
 )
-from farthing.reports.base import PER_THOUSAND
-from farthing_lab.reports.rows import knows_optimum
+from farthing.reports.base import PER_THOUSAND, knows_optimum
 
 KEY = (
     "Acc.: best answer right; Solv.: coverage if solvable; Len: rounds; Set: answers; "

@@ -6,10 +6,10 @@ from math import isnan
 from farthing.promises import wording
 from farthing.promises.texts import signed
 from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
+from farthing.reports.base import best, mean_of
 from farthing.reports.payer import NOT_ALONE, Offer, in_percent, paid, within_ends
 from farthing_lab.reports import promises, summary
 from farthing_lab.reports.promises import goal_of
-from farthing_lab.reports.rows import best, mean_of
 
 
 def offer(comparison: Comparison, alpha: Fraction) -> Offer:

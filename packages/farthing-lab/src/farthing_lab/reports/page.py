@@ -13,17 +13,8 @@ from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
 from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
-from farthing.reports.base import Grid
-from farthing.reports.payer import Offer
-from farthing.reports.rendering import render
-from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
-from farthing.reports.style import looks
-from farthing_lab.comparison.results import results_json
-from farthing_lab.reports import promises, summary, tables
-from farthing_lab.reports.glossary import columns, explained
-from farthing_lab.reports.offer import offer
-from farthing_lab.reports.promises import goal_of
-from farthing_lab.reports.rows import (
+from farthing.reports.base import (
+    Grid,
     alphas,
     best,
     cheapest_promised,
@@ -33,6 +24,15 @@ from farthing_lab.reports.rows import (
     rows_at,
     write_all,
 )
+from farthing.reports.payer import Offer
+from farthing.reports.rendering import render
+from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
+from farthing.reports.style import looks
+from farthing_lab.comparison.results import results_json
+from farthing_lab.reports import promises, summary, tables
+from farthing_lab.reports.glossary import columns, explained
+from farthing_lab.reports.offer import offer
+from farthing_lab.reports.promises import goal_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

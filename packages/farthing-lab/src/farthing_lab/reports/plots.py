@@ -8,11 +8,10 @@ import numpy as np
 from farthing.errors import MissingExtraError
 from farthing.promises.texts import Goal
 from farthing.recommendation.base import Comparison, Row
-from farthing.reports.base import PER_THOUSAND
+from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
 from farthing_lab.reports.promises import goal_of
 from farthing_lab.reports.published import beside
-from farthing_lab.reports.rows import mean_of, ran, rows_at
 
 try:
     from matplotlib import rc_context

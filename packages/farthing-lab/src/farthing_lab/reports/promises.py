@@ -10,9 +10,8 @@ from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.texts import Goal, hundredths
 from farthing.recommendation.base import FELL_BACK, KEPT, SAVED, SOLVABLE_ONLY, Comparison, Row
 from farthing.recommendation.ranking import means_of
-from farthing.reports.base import thousand
+from farthing.reports.base import best, mean_of, promised, thousand
 from farthing.reports.payer import in_percent
-from farthing_lab.reports.rows import best, mean_of, promised
 
 NO_CERTIFICATE = (
     "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.recommendation.base import Comparison, Row
+from farthing.reports.base import ran, rows_at
 from farthing_lab.comparison.published import TEST_QUESTIONS
-from farthing_lab.reports.rows import ran, rows_at
 
 CORRECTED, AS_PRINTED = "ccpo", "ccpo-published"
 """CCPO with its constraint corrected, and as the paper has it: the paper's figures are of this."""

@@ -15,9 +15,7 @@ from farthing.recommendation.base import (
     Difference,
     Row,
 )
-from farthing.reports.base import thousand
-from farthing_lab.reports import promises
-from farthing_lab.reports.rows import (
+from farthing.reports.base import (
     alphas,
     best,
     cheapest_promised,
@@ -25,7 +23,9 @@ from farthing_lab.reports.rows import (
     promised,
     recommended,
     standard_error_of,
+    thousand,
 )
+from farthing_lab.reports import promises
 
 CHANCE = 3
 """Standard errors that a mean may fall short of a promise before chance is a poor excuse."""
