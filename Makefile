@@ -29,7 +29,7 @@ TESTING := $(BIN)/pytest -q -n auto
 # Where promises are proved and money is counted, and what both read: no learner, no server, no page.
 HEART := tests/house $(addprefix packages/farthing/tests/,budgets promises traces) packages/farthing-gateway/tests/storage
 # One decision, one fit, replay, files of any length, two cores, one training, one live call.
-SPEED := decision_speed fit_speed replay_speed million_traces two_cores ccpo_speed model_overhead collect_overhead
+SPEED := decision_speed fit_speed replay_speed two_cores ccpo_speed model_overhead collect_overhead
 # Compiled tests are kept, whatever the shell says: to compile them anew takes each process ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: the arrays are small, and what runs in parallel runs as processes.
@@ -38,7 +38,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo quick test check check-extras check-clients mutations soak ratchet docs bench figures lock audit setup clean
+.PHONY: help demo quick types test check check-extras check-clients mutations soak ratchet docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -59,7 +59,7 @@ test: setup ## set up, then run tests, doctests and the code blocks of README an
 check: setup ## formatting, lint, types, import contract, docs and their site, slow tests, the wheel
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(MAKE) --no-print-directory types
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q README.md docs tests/house
 	$(BIN)/mkdocs build --strict --quiet
@@ -81,6 +81,11 @@ mutations: setup ## known mistakes, then N=60 drawn by SEED=1 in promises, money
 # Workers are killed, caps are stormed, models fail, writers wait for each other; FARTHING_SOAK=1 takes a twentieth.
 soak: setup ## kills, deadlocks and faults, on SQLite and PostgreSQL (an hour and a half)
 	FARTHING_SOAK=$(or $(FARTHING_SOAK),20) $(BIN)/pytest -q -n 0 -m soak packages/*/tests
+
+# One package at a time: their tests have modules of the same names.
+types: setup ## mypy, strictly, over code and tests
+	@set -e; for part in packages/*; do $(BIN)/mypy $$part/src $$part/tests; done
+	@$(BIN)/mypy tests docs
 
 ratchet: setup ## write the smaller figures of what the code costs to house.toml, which only fall
 	$(BIN)/python tests/house/price.py

@@ -33,8 +33,7 @@ from farthing_lab.methods.routers.bopo.episodes import (
 from farthing_lab.methods.routers.bopo.learner import SHORT, BopoConfig, learn
 from farthing_lab.methods.routers.bopo.policy import StepPolicy, affordable
 from farthing_lab.models.embedded import EmbeddedSettings
-from farthing_lab.studies.step_arithmetic import Arithmetic, draw
-from farthing_lab.studies.step_routing import classes, configs, played
+from farthing_lab.studies.step_routing import Arithmetic, classes, configs, draw, played
 
 RESULTS = Path(__file__).parent / "results"
 IMAGE = Path(__file__).parents[1] / "docs/images/steps.svg"

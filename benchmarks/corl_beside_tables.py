@@ -12,7 +12,7 @@ from rich.table import Table
 from farthing.money import significant
 from farthing.promises.figures import clopper_pearson
 from farthing.traces.arrays import FloatArray
-from farthing_lab.comparison.paired_differences import paired_interval
+from farthing_lab.comparison.baselines import paired_interval
 from farthing_lab.comparison.pools import PER_THOUSAND
 from farthing_lab.corl.base import Mode
 

@@ -23,8 +23,7 @@ from scipy.optimize import least_squares, nnls
 from scipy.special import expit, logit
 
 from farthing_lab.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty
-from farthing_lab.generator.histories import UNSEEN, enumerate_histories
-from farthing_lab.generator.optimum import optimal_cost
+from farthing_lab.generator.optimum import UNSEEN, enumerate_histories, optimal_cost
 from farthing_lab.generator.presets import PRESETS
 
 TABLES = FOLDER.parent / "paper_tables.csv"

@@ -8,7 +8,7 @@ random workers killed with SIGKILL under load. `start`: seconds to the first ans
 that failed.
 `soak`: 20,000 requests through one worker. `--postgres` takes a private PostgreSQL server
 (`.ci/postgres`) in place of an SQLite file. The small version is
-`packages/farthing-gateway/tests/gateway/test_crash.py`.
+`packages/farthing-gateway/tests/helpers/test_crash.py`.
 """
 
 import argparse
@@ -25,8 +25,8 @@ import aiohttp
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [
-    str(ROOT / "packages/farthing-gateway/tests/gateway"),
-    str(ROOT / "packages/farthing/tests/models"),
+    str(ROOT / "packages/farthing-gateway/tests/helpers"),
+    str(ROOT / "packages/farthing/tests/helpers"),
 ]
 
 from chat_server import Endpoint  # noqa: E402

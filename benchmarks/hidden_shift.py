@@ -23,8 +23,12 @@ from farthing.traces.arrays import FloatArray, IntArray
 from farthing_lab.generator.config import shift_mix
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
-from farthing_lab.promises.density_ratio import fit_density_ratio
-from farthing_lab.promises.target_mix import Shown, Weighed, check_covariate_shift
+from farthing_lab.promises.target_mix import (
+    Shown,
+    Weighed,
+    check_covariate_shift,
+    fit_density_ratio,
+)
 from farthing_lab.promises.weighted import Weighted, weighted_threshold
 
 ALPHA = Fraction("0.1")

@@ -25,7 +25,7 @@ from farthing.models.prices import PriceTable, Rates, TokenPrice
 from farthing.models.rate_limit import Limited, RateLimiter, RateLimits
 from farthing.models.retry import Retrying
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "packages/farthing/tests/models"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "packages/farthing/tests/helpers"))
 
 CALLS, AT_ONCE, REPEATS = 2_000, 64, 5
 PRICES = PriceTable({"m": TokenPrice((Rates(Decimal("0.15"), Decimal("0.60")),))})

@@ -43,8 +43,7 @@ from farthing_lab.methods.allocators.plan_and_budget import (
     whole,
 )
 from farthing_lab.studies.part_samples import PipelinePart, in_rows, measure, read_parts, shared_ids
-from farthing_lab.studies.part_tokens import PACKED, CappedReplies, shared
-from farthing_lab.studies.pipeline_parts import share
+from farthing_lab.studies.pipeline_parts import PACKED, CappedReplies, share, shared
 
 FOLDER = Path(__file__).parents[1]
 RESULTS = FOLDER / "benchmarks/results/parts.json"

@@ -50,7 +50,7 @@ from farthing_lab.methods.simulators.workflow import read_workflow
 from farthing_lab.tasks.arithmetic import Recipe, draw_of
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "packages/farthing-lab/tests/methods"))
+sys.path.insert(0, str(ROOT / "packages/farthing-lab/tests/helpers"))
 
 from workflow_optimum import instances  # noqa: E402
 

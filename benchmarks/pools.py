@@ -25,12 +25,12 @@ from farthing.methods.pool import PoolPolicy
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
 from farthing.traces.assemble import load
-from farthing_lab.comparison.foresight import foresight
 from farthing_lab.comparison.pools import (
     Outcome,
     coverage,
     dearer,
     everything,
+    foresight,
     methods_of,
     parity,
     reference_model,

@@ -3,7 +3,7 @@
     python benchmarks/replay_speed.py
 
 In memory, given action probabilities and with the network; the loop goes over episodes and rounds
-in plain Python. `million_traces.py` goes through long files.
+in plain Python.
 """
 
 import os
@@ -14,17 +14,30 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from statistics import median
 
 import numpy as np
-from million_traces import PRESET, network
 
+from farthing.features.rounds import FeatureSet
 from farthing.process.replay import outcome, paths
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
+from farthing_lab.methods.ccpo.policy import NetworkPolicy
 
+PRESET = "hotpotqa-llama2-7b"
 KAPPA, REPEATS, LOOPED = 0.3, 25, 2_000
+
+
+def network() -> NetworkPolicy:
+    """Three layers of 64 units, untrained: what it costs to run does not depend on its weights."""
+    rng = np.random.default_rng(1)
+    train = generate(preset(PRESET).config, 1000, rng)
+    features = FeatureSet.fit(train)
+    sizes = [len(features.names), 64, 64, 64, train.n_roles + 1]
+    weights = [rng.normal(0, a**-0.5, (a, b)) for a, b in pairwise(sizes)]
+    return NetworkPolicy(features, weights, [np.zeros(size) for size in sizes[1:]])
 
 
 def looped(scores: FloatArray, traces: TraceArrays, kappa: float) -> tuple[int, int]:

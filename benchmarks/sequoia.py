@@ -24,7 +24,7 @@ from farthing_lab.methods.allocators.sequoia import (
     optimum,
 )
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "packages/farthing-lab/tests/methods"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "packages/farthing-lab/tests/helpers"))
 
 from pending_tasks import random_tasks
 

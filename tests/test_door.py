@@ -19,7 +19,7 @@ from farthing.promises.kinds import split
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.store import Store
 from farthing.traces.system import RoleSetup
-from farthing_lab.api.generation import generate
+from farthing_lab.api.functions import generate
 from farthing_lab.generator.generate import generate_traces
 from farthing_lab.generator.presets import preset
 

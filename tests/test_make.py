@@ -16,7 +16,7 @@ requires = []
 build-backend = "backend"
 backend-path = ["."]
 [project]
-name = "nothing"
+name = "{}"
 version = "1"
 """
 BACKEND = """
@@ -28,11 +28,12 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
-    folder = Path(metadata_directory, "nothing-1.dist-info")
+    folder = Path(metadata_directory, f"{NAME}-1.dist-info")
     folder.mkdir()
     folder.joinpath("METADATA").write_text(TEXT)
     return folder.name
 """
+EXTRAS = ("lm", "math", "parquet", "plots", "postgres", "search")
 METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: 1\n"
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 
@@ -40,10 +41,17 @@ needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 def setup(folder: Path, needed: str) -> subprocess.CompletedProcess[str]:
     """Have make set up a project that needs another one; pip installs nothing, and warns."""
     shutil.copy(ROOT / "Makefile", folder)
-    (folder / "constraints.txt").touch()
-    (folder / "pyproject.toml").write_text(PROJECT)
-    metadata = METADATA.format("nothing") + f"Provides-Extra: dev\nRequires-Dist: {needed}\n"
-    (folder / "backend.py").write_text(f"TEXT = {metadata!r}\n{BACKEND}")
+    (folder / "requirements").mkdir()
+    for file in ("constraints.txt", "requirements/dev.txt"):
+        (folder / file).touch()
+    for name in ("farthing", "farthing-gateway", "farthing-lab"):
+        package = folder / "packages" / name
+        package.mkdir(parents=True)
+        (package / "pyproject.toml").write_text(PROJECT.format(name))
+        extras = "".join(f"Provides-Extra: {extra}\n" for extra in EXTRAS)
+        metadata = METADATA.format(name) + f"{extras}Requires-Dist: {needed}\n"
+        facts = f"NAME = {name.replace('-', '_')!r}\nTEXT = {metadata!r}\n"
+        (package / "backend.py").write_text(facts + BACKEND)
     with zipfile.ZipFile(folder / "other-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("other-1.dist-info/METADATA", METADATA.format("other"))
         wheel.writestr("other-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
@@ -102,7 +110,8 @@ def test_all_that_is_run_for_each_edit_is_run_again_before_a_commit() -> None:
     (every,) = commands("test")
     assert tests.startswith(every)
     folders = tests.removeprefix(every).split()
-    assert {"tests/budgets", "tests/promises", "tests/storage", "tests/traces"} <= set(folders)
+    core = {f"packages/farthing/tests/{room}" for room in ("budgets", "promises", "traces")}
+    assert core | {"packages/farthing-gateway/tests/storage"} <= set(folders)
     assert [name for name in folders if not (ROOT / name).exists()] == []
 
 

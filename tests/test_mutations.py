@@ -583,20 +583,6 @@ MUTATIONS = (
         "test_weighted::test_it_covers_whom_the_weighted_p_value_covers",
     ),
     Mutation(
-        "a pool in pieces is ordered piece by piece",
-        "parquet_file:ChunkedTraces.played",
-        "cascade(recorded, self.order)",
-        "cascade(recorded)",
-        "test_evaluate::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
-    ),
-    Mutation(
-        "a piece of a file forgets where it begins",
-        "parquet_file:ChunkedTraces.batches",
-        "index[first:last] - start",
-        "index[first:last] % len(chunk)",
-        "test_evaluate::test_a_pool_is_one_cascade_whichever_model_is_cheap_in_a_piece",
-    ),
-    Mutation(
         "in a conversation, a right answer that was given counts among the wrong ones",
         "latent_difficulty:TalkPattern.ways",
         "self.before - found.reshape(right.shape)",
@@ -1118,7 +1104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "varentropy speaks for a sample",
-        "odar.free_energy:free_energy",
+        "odar.policy:free_energy",
         "surprisal + weight * varentropy",
         "surprisal - weight * varentropy",
         "test_odar::test_of_two_equally_likely_samples_the_even_one_is_chosen",

@@ -118,5 +118,5 @@ def test_what_a_module_of_the_lab_lacks_is_said_as_it_is(monkeypatch: pytest.Mon
     monkeypatch.delitem(vars(ft), "generate", raising=False)
     monkeypatch.delitem(sys.modules, ft._LAB["generate"], raising=False)
     monkeypatch.setitem(sys.modules, "farthing_lab.generator.generate", None)
-    with pytest.raises(ModuleNotFoundError, match=r"farthing\.process\.generator\.generate"):
+    with pytest.raises(ModuleNotFoundError, match=r"farthing_lab\.generator\.generate"):
         _ = ft.generate

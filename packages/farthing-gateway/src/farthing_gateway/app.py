@@ -214,7 +214,6 @@ class _Endpoint:
     api: Api = CHAT
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         reply = await self._answered(Request(scope, receive, send))
         await reply(scope, receive, send)
 
@@ -261,7 +260,6 @@ def _described(gateway: GatewayState, name: str) -> dict[str, Any]:
 
 
 def _promise(policy: GatewayPolicy, one: ServedMode) -> str:
-    """Say what a mode promises now."""
     if why := policy.why_over(one):
         return f"Nothing is promised: {why}."
     return str(one.certificate or "nothing is promised")

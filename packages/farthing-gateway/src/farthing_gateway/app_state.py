@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -99,7 +99,9 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
         metrics, limits = Metrics(), RequestLimits.of(config.limits)
         sections = {name: upstream.model for name, upstream in upstreams.items()}
         opening = _Opening(config, stack, ledger, limits, metrics, sections, policies)
-        telemetry = _opened_telemetry(stack, sections) if serve.telemetry else None
+        telemetry = open_telemetry(sections) if serve.telemetry else None
+        if telemetry is not None:
+            stack.push_async_callback(telemetry.aclose)
         recording = None if config.record is None else await opening.recording(config.record)
         strongest = Baseline(serve.strongest, upstreams[serve.strongest].price)
         breaker = CircuitBreaker(serve.cooldown_s, serve.fallbacks)
@@ -126,9 +128,10 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
             recorder=None if recording is None else recording.recorder,
             paces=paces,
         )
-        await _background(stack, _sweep(ledger), _clean(config, ledger, recording))
+        await _background(stack, _every(SWEEP_S, ledger.sweep), _clean(config, ledger, recording))
         if recording is not None:
-            await _background(stack, _audit(recording.auditor), _count(recording.watcher))
+            counting = _every(WATCH_S, recording.watcher.once)
+            await _background(stack, _audit(recording.auditor), counting)
         if watch:
             await _background(stack, _watch(policies, recording))
         yield GatewayState(
@@ -141,12 +144,6 @@ async def open_gateway(config: ServeConfig, *, watch: bool) -> AsyncIterator[Gat
             None if recording is None else recording.grading,
             telemetry,
         )
-
-
-def _opened_telemetry(stack: contextlib.AsyncExitStack, sections: Mapping[str, str]) -> Telemetry:
-    telemetry = open_telemetry(sections)
-    stack.push_async_callback(telemetry.aclose)
-    return telemetry
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,6 @@ class _Opening:
     policies: dict[str, GatewayPolicy]
 
     async def recording(self, section: RecordSection) -> _Recording:
-        """Open what records, audits and watches."""
         where = self.config.serve.database
         redact = None if section.redact is None else load_redaction(section.redact)
         traffic = await open_traffic(where, redact, keep_prompts=section.prompts)
@@ -197,7 +193,6 @@ class _Opening:
 
 
 async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, None, None]) -> None:
-    """Run jobs until the stack ends."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
 
     async def end() -> None:
@@ -208,18 +203,7 @@ async def _background(stack: contextlib.AsyncExitStack, *jobs: Coroutine[None, N
     stack.push_async_callback(end)
 
 
-async def _sweep(ledger: AccountLedger) -> None:
-    """Settle what dead workers left."""
-
-    async def once() -> None:
-        await ledger.sweep()
-
-    await _every(SWEEP_S, once)
-
-
 async def _clean(config: ServeConfig, ledger: AccountLedger, recording: _Recording | None) -> None:
-    """Delete recorded traffic and idempotency keys that are too old."""
-
     async def once() -> None:
         now = datetime.now(UTC)
         await ledger.forget(now - REMEMBERED)
@@ -232,8 +216,6 @@ async def _clean(config: ServeConfig, ledger: AccountLedger, recording: _Recordi
 
 
 async def _audit(auditor: Auditor) -> None:
-    """Ask for audits that are due."""
-
     async def once() -> None:
         while await auditor.once():
             pass
@@ -241,14 +223,7 @@ async def _audit(auditor: Auditor) -> None:
     await _every(AUDIT_S, once)
 
 
-async def _count(watcher: Watcher) -> None:
-    """Count what happened to promises."""
-    await _every(WATCH_S, watcher.once)
-
-
 async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | None) -> None:
-    """Read bundles again that have changed."""
-
     async def once() -> None:
         for name, policy in policies.items():
             before, unproved = dict(policy.loaded), policy.unproved
@@ -267,7 +242,7 @@ async def _watch(policies: dict[str, GatewayPolicy], recording: _Recording | Non
     await _every(WATCH_S, once)
 
 
-async def _every(seconds: float, once: Callable[[], Awaitable[None]]) -> None:
+async def _every(seconds: float, once: Callable[[], Awaitable[object]]) -> None:
     """Do something again and again; a failure is logged, and it is tried again."""
     while True:
         try:

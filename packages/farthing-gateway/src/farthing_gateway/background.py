@@ -29,7 +29,6 @@ class BackgroundCaller:
     lease_s: float
 
     async def ask(self, agent: Agent, trace: str, question: str) -> Call:
-        """Return what an agent says to a question; a failure of its model may be part of it."""
         charges = RequestCharges(self.ledger, self._limits(), None, self.lease_s, self.name, trace)
         journal = ChargingJournal(charges, self.sections)
         meter = Meter(journal, disputes=True)

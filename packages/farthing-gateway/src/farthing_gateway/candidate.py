@@ -105,7 +105,6 @@ def _try(source: ConfigSource, served: ServeConfig, answer: Connection) -> None:
 
 
 def _check_kept(served: ServeConfig, config: ServeConfig) -> None:
-    """Refuse what only another start can change."""
     for name in FIXED:
         old, new = (getattr(one.serve, name) for one in (served, config))
         if old != new:

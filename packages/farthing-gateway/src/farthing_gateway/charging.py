@@ -341,11 +341,9 @@ class ChargingJournal:
     _made: int = 0
 
     async def find(self, _: Entry) -> RecordedReply:
-        """Know nothing: each request is answered anew."""
         return RecordedReply()
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Reserve a try; see `Journal`."""
         largest = Amount(largest_nano, entry.tokens, 1)
         model = section_of(entry.attempt.role, entry.asked, self.sections)
         if self.is_open(model):
@@ -362,12 +360,10 @@ class ChargingJournal:
     async def complete(
         self, number: int, reply: Completion | ToolReply, cost_nano: int | None
     ) -> None:
-        """Settle a try; that of a tool has no tokens."""
         usage = reply.usage if isinstance(reply, Completion) else Usage(0, 0)
         self._open.pop(number).settle(cost_nano, usage)
 
     async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
-        """Settle a try that failed."""
         await self._open.pop(number).failed(error, cost_nano)
 
     async def keep(self, trace: Trace) -> None:

@@ -298,7 +298,6 @@ class Chat:
     def _received(
         self, asked: RequestContext, name: str, reply: Reply, charges: RequestCharges, why: str
     ) -> Receipt:
-        """Return the receipt of a model's own reply, of which nothing is promised."""
         receipt, price = self._receipt(asked, name, charges, why), self.strongest.price
         if price is None or not asked.request.api.is_chat:
             return receipt
@@ -332,21 +331,18 @@ class Chat:
         reply: Reply | None,
         text: str | None = None,
     ) -> None:
-        """Count a model's own reply, and record it; `text` is what it said in pieces."""
         kind = "stopped" if receipt.stopped else NONE
         self.metrics.paid(request.model, receipt.cost_nano, receipt.saved_nano, kind)
         if self.recorder is not None:
             self.recorder.passed(request, route.policy, charges, receipt, reply, text)
 
     def _outside(self, policy: GatewayPolicy, why: Mismatch) -> None:
-        """Count a request that somebody may think to be a policy's task."""
         self.metrics.outside(policy.name, why.reason)
         if self.recorder is not None:
             self.recorder.traffic.outside(policy.name, why.reason)
 
 
 def _translated(body: bytes, api: Api) -> bytes:
-    """Return a chat's reply in another form; ApiError where it is none."""
     try:
         return api.whole(body)
     except UNREADABLE:
@@ -354,7 +350,6 @@ def _translated(body: bytes, api: Api) -> bytes:
 
 
 def _pieces(translator: Translator, chunks: Iterable[bytes]) -> list[bytes]:
-    """Return the events that a chat's chunks become; ApiError where they are none."""
     try:
         return [piece for chunk in chunks for piece in translator.pieces(chunk)]
     except UNREADABLE:

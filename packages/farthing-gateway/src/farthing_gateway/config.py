@@ -157,7 +157,6 @@ def read_config(file: Path, *, record: bool = False) -> ServeConfig:
 
 
 def _named(serve: ServeSection, policies: Iterable[PolicySection]) -> Iterator[str]:
-    """Yield every name of a model in the file."""
     yield serve.strongest
     for model, others in serve.fallbacks.items():
         yield from (model, *others)

@@ -93,7 +93,6 @@ async def _reply(
 
 
 def _replay(kept: Done, *, stream: bool) -> Response:
-    """Return the reply that was kept."""
     kind = EVENTS if stream and kept.status == 200 else JSON
     headers = {"Idempotent-Replayed": "true", **replayed(kept.body)}
     return Response(kept.body, kept.status, headers, media_type=kind)

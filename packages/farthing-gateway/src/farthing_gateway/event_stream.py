@@ -95,7 +95,6 @@ class EventStream(Response):
             logged(error)
 
     async def _send_all(self, send: Send) -> int:
-        """Send all; return the status that the client hears of."""
         deadline = self._asked.deadline
         try:
             # Also where sending is cancelled, what is asked upstream is.
@@ -117,7 +116,6 @@ class EventStream(Response):
         return why.status
 
     async def _write(self, send: Send, pieces: Pieces) -> None:
-        """Send events at once, and with the last one the end of the reply."""
         events = b"".join(map(self._event, pieces))
         if self._ending.claimed is not None:
             self._kept.append(events)

@@ -58,7 +58,6 @@ class HttpUpstream:
     def __init__(
         self, name: str, settings: OpenAISettings, prices: PriceTable, patience: RetryPolicy
     ) -> None:
-        """Read the key and look the price up."""
         self.name = name
         self.model = settings.model
         self.price = settings.price(prices)
@@ -119,7 +118,6 @@ class HttpUpstream:
     def _native(
         self, request: ChatRequest, asked: Mapping[str, Any], default_max_output: int | None
     ) -> dict[str, Any]:
-        """Return what is sent in a form that the endpoint speaks."""
         settings, api = self._settings, request.api
         if settings.thinking is not AS_IT_IS:
             raise RequestError(
@@ -134,7 +132,6 @@ class HttpUpstream:
         return wanted | limited | {"model": settings.model}
 
     def _chat(self, request: ChatRequest, default_max_output: int | None) -> dict[str, Any]:
-        """Return what is sent as a chat completion."""
         settings = self._settings
         # A request that says how long to think is sent so; its limit holds its thoughts.
         thinking = settings.thinking if effort_of(request.body) is None else AS_IT_IS
@@ -147,7 +144,6 @@ class HttpUpstream:
         return {name: value for name, value in wanted.items() if name not in left_out}
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._endpoint.aclose()
 
 
@@ -175,7 +171,6 @@ class HttpCall:
     """Those that replies were served at, which a project may have where no request names one."""
 
     async def send(self, timeout_s: float | None = None) -> Reply:
-        """Try once; cancelling the task closes the connection."""
         started = time.perf_counter()
         response = await self._post(self.body, timeout_s)
         async with response:
@@ -196,7 +191,6 @@ class HttpCall:
 
     @asynccontextmanager
     async def stream(self, timeout_s: float | None = None) -> AsyncIterator[StreamedReply]:
-        """Try once, for a reply in pieces; leaving the block closes the connection."""
         started = time.perf_counter()
         asked = [self.body[:-1], b',"stream":true', b"}"]
         if self.stream_options is not None:

@@ -61,7 +61,6 @@ class InFlightMiddleware:
 
 
 def _briefly(send: Send) -> Send:
-    """Return what says in a line why a server cannot start, where we know why it cannot."""
 
     async def brief(message: Message) -> None:
         if message["type"] == "lifespan.startup.failed":

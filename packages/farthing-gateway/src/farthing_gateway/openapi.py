@@ -84,6 +84,7 @@ def description() -> dict[str, Any]:
     >>> sorted(description()["paths"])[:2]
     ['/health', '/metrics']
     """
+    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Farthing", "version": __version__},
@@ -94,7 +95,7 @@ def description() -> dict[str, Any]:
             "/v1/watch": {"get": _get("Say how promises are kept, and which alarms rang")},
             "/v1/models": {"get": _get("List models and policies")},
             "/v1/spending": {"get": _get("What was charged, and what is left of each limit")},
-            "/v1/models/{name}": {"get": _get("Describe one") | {"parameters": [_name()]}},
+            "/v1/models/{name}": {"get": _get("Describe one") | {"parameters": [name]}},
             "/health": {"get": _get("Say that the process is there") | {"security": []}},
             "/ready": {"get": _get("Say that requests can be answered") | {"security": []}},
             "/metrics": {"get": _get("Figures for Prometheus", "text/plain")},
@@ -155,7 +156,3 @@ def _header(name: str, said: str) -> dict[str, Any]:
         "description": said,
         "schema": {"type": "string"},
     }
-
-
-def _name() -> dict[str, Any]:
-    return {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}

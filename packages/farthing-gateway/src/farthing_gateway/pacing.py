@@ -101,7 +101,6 @@ class Pace:
         self.day, self.hours = now.date(), [0] * HOURS
 
     def _gone(self, now: datetime) -> float:
-        """Return the share of a usual day's requests that have come by now."""
         within = (now.minute + now.second / 60) / 60
         usual = self.usual or [1] * HOURS
         return (sum(usual[: now.hour]) + usual[now.hour] * within) / sum(usual)

@@ -64,7 +64,6 @@ class PaidCall:
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[StreamedReply]:
-        """Ask until a first piece comes or patience ends; raises like `send`."""
         async with AsyncExitStack() as stack:
             done = await retry(
                 lambda: stack.enter_async_context(self._streaming()),
@@ -101,7 +100,6 @@ class PaidCall:
 
     @asynccontextmanager
     async def _reserved(self) -> AsyncIterator[tuple[UpstreamCall, ChargeAttempt]]:
-        """Reserve a try while the block makes it."""
         request, call, hold = await self._reserve(self.request, _SHORTENINGS)
         async with self.charges.trying(self.upstream.name, hold) as held:
             held.max_tokens = None if request is self.request else request.limit
@@ -113,7 +111,6 @@ class PaidCall:
     async def _reserve(
         self, request: ChatRequest, shortenings: int
     ) -> tuple[ChatRequest, UpstreamCall, Hold]:
-        """Return a try whose money is set aside, of the request or a shorter one."""
         call = self._prepared(request)
         try:
             hold = await self.charges.reserve(self.upstream.name, self._largest(call))
@@ -175,12 +172,10 @@ class PaidCall:
 
     @property
     def _left_s(self) -> float | None:
-        """Seconds for the next try; None: what the section says."""
         return None if self.until == math.inf else max(0.001, self.until - time.monotonic())
 
 
 def _advised(error: BudgetError, most: int, upstream: Upstream) -> BudgetError:
-    """Say which limit can be paid."""
     advice = f"name a max_tokens: at most {most:,} can be paid now"
     if upstream.max_output is None:
         advice += f"; the limit of {upstream.name} itself may be lower"

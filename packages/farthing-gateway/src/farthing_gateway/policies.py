@@ -206,7 +206,6 @@ class GatewayPolicy:
 
 
 def _changed(path: Path) -> float | None:
-    """Return when a bundle was last written; None where there is none."""
     try:
         return max(one.stat().st_mtime for one in (path, *path.iterdir()))
     except (FileNotFoundError, NotADirectoryError):

@@ -176,11 +176,7 @@ def _unseen(
 ) -> list[Call]:
     """Return the failures that an episode's trace lacks: wrong keys, and those of fallbacks.
 
-    Args:
-        done: what came of the episode.
-        tries: of the request.
-        before: how many of them the policy made.
-        sections: what clients call a model to what its provider calls it.
+    Of the tries of the request, the policy made those `before` a number.
     """
     seen = any(call.error and call.error.type == _WRONG_KEY for call in done.calls)
     mine = () if seen else tries[:before]
@@ -194,7 +190,6 @@ def _with(done: Answer, calls: Sequence[Call]) -> Answer:
 
 
 def _refusal(done: Answer, journal: ChargingJournal, budget_nano: int | None) -> Exception:
-    """Return why nothing was answered: money or models failed."""
     if journal.refused is not None:
         return journal.refused
     failures = [call.error for call in done.calls if call.error is not None]

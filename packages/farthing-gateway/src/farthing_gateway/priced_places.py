@@ -157,7 +157,6 @@ def without(body: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def _left(value: Any, paths: Sequence[Path]) -> Any:
-    """Return a value without its members at some paths."""
     inner: dict[str | int, list[Path]] = {}
     for first, *rest in paths:
         inner.setdefault(first, []).append(tuple(rest))
@@ -171,7 +170,6 @@ def _left(value: Any, paths: Sequence[Path]) -> Any:
 def _uncovered(
     body: Mapping[str, Any], name: str, covered: str, kind: Kind, path: Path
 ) -> Iterator[Place]:
-    """Yield where a field, or each member of its list, has a value beyond a pattern."""
     first, *rest = name.split(".")
     if body.get(first) in _NOTHING:
         return
@@ -233,7 +231,6 @@ def _part(part: Mapping[str, Any], path: Path) -> Iterator[Place]:
 
 
 def _is_reference(kind: str, part: Mapping[str, Any]) -> bool:
-    """Return whether a part stands for what the provider has, by its id."""
     if kind == "reasoning":
         return "id" in part and not part.get("encrypted_content")
     by_id = part.get("content") is None and ("id" in part or "role" not in part)
@@ -241,7 +238,6 @@ def _is_reference(kind: str, part: Mapping[str, Any]) -> bool:
 
 
 def _shown(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the detail of an image, and its address or data; None where it says neither."""
     said = part.get("image_url", part.get("source"))
     inner = said if isinstance(said, dict) else {}
     where = inner.get("data", inner.get("url")) if inner else said
@@ -272,7 +268,6 @@ def _inside(value: Any, path: Sequence[str | int]) -> Any:
 
 
 def _name(value: Any) -> str:
-    """Return what a value or a member of a list is called."""
     said = value
     if isinstance(value, dict):
         said = next((value[one] for one in ("id", "type", "name", "mode") if value.get(one)), "")
@@ -284,6 +279,5 @@ def _list(value: Any) -> list[Any]:
 
 
 def _names(*tools: Any) -> set[str]:
-    """Return the types and names of some tools."""
     said = [one.get(name) for one in tools if isinstance(one, dict) for name in ("type", "name")]
     return {one for one in said if isinstance(one, str)}

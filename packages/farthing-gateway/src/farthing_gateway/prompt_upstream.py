@@ -62,7 +62,6 @@ class _SpokenCall:
 
     @cached_property
     def bound(self) -> Bound:
-        """The most that one try can take."""
         usages = [largest_usage(longest(self.model, prompt)) for prompt in self.prompts]
         tokens = sum(usage.input_tokens + usage.output_tokens for usage in usages)
         if self.price is None:
@@ -71,17 +70,14 @@ class _SpokenCall:
 
     @property
     def rated_tokens(self) -> int:
-        """Tokens that it counts for until its reply is there."""
         return self.bound.tokens
 
     async def send(self, timeout_s: float | None = None) -> Reply:
-        """Try once; where one choice fails, all do."""
         done, seconds = await self._complete(timeout_s)
         return _reply(msgspec.json.encode(chat_serving.reply(self.asked, done)), done, seconds)
 
     @asynccontextmanager
     async def stream(self, timeout_s: float | None = None) -> AsyncIterator[StreamedReply]:
-        """Try once; the whole reply is there before its first piece."""
         done, seconds = await self._complete(timeout_s)
         chunks = [msgspec.json.encode(chunk) for chunk in chat_serving.chunks(self.asked, done)]
         yield _Chunks(chunks, _reply(b"", done, seconds))
@@ -124,12 +120,10 @@ class _Chunks:
 
     @property
     def so_far(self) -> Reply:
-        """What it took: all of it is there."""
         return self._reply
 
     @property
     def reply(self) -> Reply:
-        """What it took."""
         return self._reply
 
 
@@ -142,7 +136,6 @@ def _read(request: ChatRequest) -> chat_serving.PromptRequest:
 
 
 def _raise_first(done: Sequence[Completion | BaseException]) -> None:
-    """Raise the first failure, with the cost of all."""
     spent: int | None = 0
     for one in done:
         if isinstance(one, BaseException) and not isinstance(one, ModelError):

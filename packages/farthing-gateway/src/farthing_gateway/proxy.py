@@ -115,7 +115,6 @@ class Proxy:
     def _calls(
         self, line: Sequence[str], request: ChatRequest, charges: RequestCharges, deadline: Deadline
     ) -> Iterator[tuple[PaidCall, bool]]:
-        """Yield the call to each model of a line that is not left alone, and whether it is last."""
         ready = self.breaker.ready(line)
         for one in line:
             if one in ready:
@@ -137,6 +136,5 @@ def _note(error: ModelError, charges: RequestCharges) -> None:
 
 
 def _should_fall_back(error: ModelError, call: PaidCall, charges: RequestCharges) -> bool:
-    """Say what failed, and return whether another model is asked."""
     _note(error, charges)
     return error.kind not in _AT_FAULT and time.monotonic() < call.until

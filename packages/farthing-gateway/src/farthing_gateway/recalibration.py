@@ -205,13 +205,11 @@ async def _audits(
 
 
 def _about(place: Place, certificate: str | None, alarms: Sequence[Alarm]) -> list[Alarm]:
-    """Return the alarms about a certificate of a policy's mode."""
     of = (*place.names, certificate)
     return [one for one in alarms if (one.policy, one.mode, one.certificate) == of]
 
 
 def _check_sample(bundle: Bundle) -> None:
-    """Refuse a promise that live audits cannot be about."""
     why = bundle.certificate.promise.not_audited if bundle.certificate else ""
     if not why:
         return
@@ -269,7 +267,6 @@ async def _alarms(config: ServeConfig) -> list[Alarm]:
 
 
 def _none(place: Place, period: Period, audits: Audits) -> str:
-    """Say that a period has no audits, and why."""
     few = f"; {'; '.join(audits.notes)}" if audits.notes else ""
     return (
         f"the policy {place} has no complete audits {period} "

@@ -138,7 +138,6 @@ def _locked(pid_file: Path) -> int:
 
 
 def _holder(pid_file: Path) -> int:
-    """Return the process that holds a pid file."""
     nobody = InputError(f"{pid_file}: no gateway serves with this pid file; `farthing serve` does")
     try:
         file = os.open(pid_file, os.O_RDONLY)

@@ -5,6 +5,8 @@ write them anew, with spaces. Images count by the provider's formula or by `imag
 may have any length as the context window.
 """
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +20,6 @@ from farthing.models.prices import Price, published_window
 from farthing.models.thinking import thoughts_apart
 from farthing_gateway.apis.base import Api
 from farthing_gateway.apis.chat import CHAT
-from farthing_gateway.image_tokens import tokens_of_image
 from farthing_gateway.priced_places import Place, places_in, without
 from farthing_gateway.request_schema import RequestError
 from farthing_gateway.upstream_base import Bound
@@ -30,6 +31,28 @@ TOKENS_PER_SCHEMAS = 1_024
 _SCHEMAS = ("tools", "functions", "response_format")
 _TIERS = ("service_tier", "serviceTier", "speed", "inference_geo")
 """Fields whose value is the tier that a price is of."""
+_MOST_TILES = 8
+_MOST_PATCHES = 1_536
+_TILED = {
+    "gpt-5": (70, 140),
+    "gpt-5-chat": (70, 140),
+    "gpt-4.1": (85, 170),
+    "gpt-4o": (85, 170),
+    "gpt-4-turbo": (85, 170),
+    "gpt-4o-mini": (2_833, 5_667),
+    "o1": (75, 150),
+    "o1-pro": (75, 150),
+    "o3": (75, 150),
+}
+"""Tokens of the base, which is all of an image at low detail, and of a tile."""
+_PATCHED = {
+    "gpt-5-mini": 1.62,
+    "gpt-5-nano": 2.46,
+    "gpt-4.1-mini": 1.62,
+    "gpt-4.1-nano": 2.46,
+    "o4-mini": 1.72,
+}
+_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|latest)$")
 
 
 @dataclass(frozen=True)
@@ -66,7 +89,6 @@ class RequestBounds:
         return SentRequest(self, api, asked, tuple(kept), body, tuple(map(str, dropped)))
 
     def _check(self, place: Place) -> None:
-        """Refuse what has a price that nobody knows."""
         if place.kind == "tool" and self.settings.provider_tools == "refuse":
             said = "is run by the provider and has a price of its own here"
         elif place.kind == "rate" and place.path[-1] not in _TIERS:
@@ -102,7 +124,7 @@ class RequestBounds:
     def image(self, detail: str) -> int | None:
         """Return the most tokens that an image counts as; None: nothing says that."""
         stated = self.settings.image_tokens
-        return tokens_of_image(self.settings.model, detail) if stated is None else stated
+        return _tokens_of_image(self.settings.model, detail) if stated is None else stated
 
     @cached_property
     def known_window(self) -> int | None:
@@ -138,11 +160,9 @@ class SentRequest:
         return self._took(self._input(template), self.output())
 
     def bound(self, most: Usage) -> Bound:
-        """Return what that costs at most."""
         return replace(self._bound(most), claimed=self.claimed(), dropped=self.dropped)
 
     def claimed(self) -> Bound | None:
-        """Return the most that a reply can claim; None where nobody says what the model reads."""
         if self.bounds.known_window is None:
             return None
         written = self.output(limited=False)
@@ -181,7 +201,6 @@ class SentRequest:
         )
 
     def _bound(self, most: Usage) -> Bound:
-        """Return what so much costs, at any tier that it may be served at."""
         price, seconds = self.bounds.price, self.bounds.settings.timeout_s
         tokens = most.input_tokens + most.output_tokens
         if price is None:
@@ -207,3 +226,29 @@ class SentRequest:
         again = len(msgspec.json.encode(schemas)) + TOKENS_PER_SCHEMAS if schemas else 0
         pictured = sum(len(msgspec.json.encode(one.shown)) for one in images)
         return len(self.body) - pictured + template + again + sum(filter(None, seen))
+
+
+def _tokens_of_image(model: str, detail: str | None) -> int | None:
+    """Return the most tokens that an image counts as; None where no formula is known.
+
+    OpenAI counts an image by its model's formula ("Images and vision", calculating costs). Its
+    largest value needs no size: an image is first scaled down. Tiles: a base, and so much for each
+    tile of 512 pixels; at most 2,048 by 768 pixels, which are 8. Patches: one for each 32 by 32
+    pixels, at most 1,536, times the model's factor.
+
+    Args:
+        model: the name that the provider knows it by, with or without a date.
+        detail: `low`, `high`, or anything else for what the provider chooses.
+
+    >>> _tokens_of_image("gpt-4o-2024-08-06", None), _tokens_of_image("gpt-4o", "low")
+    (1445, 85)
+    >>> _tokens_of_image("gpt-4.1-nano", "high"), _tokens_of_image("llava", None)
+    (3779, None)
+    """
+    name = _DATED.sub("", model.rpartition("/")[2])
+    if name in _PATCHED:
+        return math.ceil(_MOST_PATCHES * _PATCHED[name])
+    if name in _TILED:
+        base, tile = _TILED[name]
+        return base if detail == "low" else base + _MOST_TILES * tile
+    return None

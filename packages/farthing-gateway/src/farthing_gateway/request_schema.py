@@ -116,7 +116,6 @@ def _range(schema: Mapping[str, Any]) -> str:
 
 
 def _field(said: str, kind: type[msgspec.Struct]) -> tuple[str, Mapping[str, Any]]:
-    """Return the field that a complaint is about, as deep as one names fields, and its schema."""
     found = _PLACE.search(said)
     steps = _STEP.findall(found[1]) if found else []
     if missing := _MISSING.search(said):
@@ -133,7 +132,6 @@ def _field(said: str, kind: type[msgspec.Struct]) -> tuple[str, Mapping[str, Any
 
 
 def _only(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema without the null that it may be in place of."""
     some = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     return some[0] if len(some) == 1 else schema
 

@@ -69,7 +69,6 @@ def serve(source: ConfigSource, *, watch: bool, ready: Ready) -> None:
 
 
 def _settings(config: ServeConfig, *, watch: bool) -> "ConnectionConfig":
-    """Return what the workers of a configuration serve, and how."""
     from farthing_gateway.connections import ConnectionConfig  # noqa: PLC0415 - an extra
 
     section = config.serve

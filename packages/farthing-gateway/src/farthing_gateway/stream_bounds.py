@@ -87,7 +87,6 @@ class StreamedTokens:
 
     @property
     def _sizes(self) -> list[int]:
-        """The most tokens of each piece."""
         return [sum(max(1, _size(one)) for one in said) for said in self._pieces]
 
 

@@ -78,11 +78,9 @@ class HttpStream:
             self._first += more
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
-        """Return the chunks, those of one read together."""
         return self
 
     async def __anext__(self) -> list[bytes]:
-        """Return the next chunks."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -90,19 +88,16 @@ class HttpStream:
 
     @property
     def ended(self) -> bool:
-        """Whether all chunks are there."""
         return self._reply is not None
 
     @property
     def reply(self) -> Reply:
-        """What it took; RuntimeError before the end."""
         if self._reply is None:
             raise RuntimeError("the stream has not ended")
         return self._reply
 
     @property
     def so_far(self) -> Reply | None:
-        """The most that it took if it is left now; None: nothing bounds that."""
         if self._reply is not None or self._counted:
             return self._reply or self._took(self._usage, self._model)
         bound = self._bound
@@ -149,7 +144,6 @@ class HttpStream:
                 raise
 
     def _take(self, events: list[bytes]) -> tuple[list[bytes], ModelError | None]:
-        """Return what the client is to have of some events, and what is wrong with the next."""
         found: list[bytes] = []
         for data in events:
             try:
@@ -172,7 +166,6 @@ class HttpStream:
             self._bound.shown.learn(self._usage, self._heard)
 
     def _wanted(self, data: bytes) -> bool:
-        """Note what a chunk says of the whole; return whether the client is to have it."""
         if len(data) > MOST_OF_A_CHUNK:
             problem = f"has a chunk of more than {MOST_OF_A_CHUNK:,} bytes"
             raise self._endpoint.malformed(problem, b"", self._largest_nano)
@@ -211,7 +204,6 @@ class EventParser:
     """Reads server-sent events (WHATWG), or one JSON value in their place."""
 
     def __init__(self, split: Callable[[bytes], list[bytes]]) -> None:
-        """Take what makes events of a whole reply."""
         self._split = split
         self._rest = b""
         self._data: list[bytes] = []
@@ -247,7 +239,6 @@ class EventParser:
         return [last]
 
     def _line(self, line: bytes) -> bytes:
-        """Take a line; return the data of the event that it ends."""
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
         elif line.startswith(b"event:"):

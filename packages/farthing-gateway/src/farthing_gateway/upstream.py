@@ -53,16 +53,13 @@ class LimitedUpstream:
 
     @property
     def claimed(self) -> Bound | None:
-        """The most that a reply can claim; None: nobody says."""
         return self._upstream.claimed
 
     def prepare(self, request: ChatRequest, default_max_output: int | None) -> UpstreamCall:
-        """Return the call that a request makes; raises as the model does."""
         call = self._upstream.prepare(request, default_max_output)
         return _LimitedCall(call, self._admission, self.name, self.patience.asked_s)
 
     async def aclose(self) -> None:
-        """Close the model."""
         await self._upstream.aclose()
 
 
@@ -85,7 +82,6 @@ class _LimitedCall:
         return self.call.rated_tokens
 
     async def send(self, timeout_s: float | None = None) -> Reply:
-        """Try once it is admitted; an endpoint that asks for a pause has it."""
         async with self._admitted() as ticket:
             reply = await self.call.send(timeout_s)
             self.admission.correct(ticket, _tokens(reply))
@@ -93,7 +89,6 @@ class _LimitedCall:
 
     @asynccontextmanager
     async def stream(self, timeout_s: float | None = None) -> AsyncIterator[StreamedReply]:
-        """Try once it is admitted, for a reply in pieces; it is under way until the block ends."""
         async with self._admitted() as ticket, self.call.stream(timeout_s) as streamed:
             yield streamed
             if streamed.ended:
@@ -120,7 +115,6 @@ class AfterFailures:
         self._failed = failed
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
-        """Return the pieces."""
         return self
 
     async def __anext__(self) -> list[bytes]:
@@ -134,23 +128,19 @@ class AfterFailures:
 
     @property
     def api(self) -> Api:
-        """Whose form the pieces have."""
         return self._streamed.api
 
     @property
     def ended(self) -> bool:
-        """Whether all pieces are there."""
         return self._streamed.ended
 
     @property
     def so_far(self) -> Reply | None:
-        """The most that all tries took if it is left now; None: nothing bounds that."""
         last = self._streamed.so_far
         return last and self._with_failures(last)
 
     @property
     def reply(self) -> Reply:
-        """What all tries took."""
         return self._with_failures(self._streamed.reply)
 
     def _with_failures(self, last: Reply) -> Reply:

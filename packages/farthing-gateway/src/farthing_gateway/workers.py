@@ -179,15 +179,6 @@ class Workers(Multiprocess):
         outcomes: Outcomes,
         sockets: list[socket.socket],
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            served: what is served first.
-            settings: say how a configuration is served.
-            reread: reads it again.
-            outcomes: are told what came of that.
-            sockets: take connections.
-        """
         super().__init__(settings(served), sockets)
         self._served = served
         self._settings = settings
@@ -260,7 +251,6 @@ class Workers(Multiprocess):
         return self.should_exit.is_set() or not asked.isdisjoint(self.signal_queue)
 
     def _new(self, settings: ConnectionConfig) -> list[Worker]:
-        """Return as many workers as there are to be; none is started."""
         return [Worker(settings, self.sockets) for _ in range(settings.workers)]
 
     def _replace(self, settings: ConnectionConfig) -> None:
@@ -314,7 +304,6 @@ class Workers(Multiprocess):
                 self._retired.remove(one)
 
     def _goes_on(self, process: Process, starts: _Starts) -> bool:
-        """Return whether a worker serves, or still starts; note when it is ready."""
         if starts.ready_at is not None:
             return process.is_alive(self.config.timeout_worker_healthcheck)
         # Asked for a moment only: one that ends meanwhile would be waited for in vain.

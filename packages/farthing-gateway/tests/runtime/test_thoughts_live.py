@@ -25,9 +25,7 @@ from farthing.runtime.job import read_job
 from farthing.runtime.runner import PolicyRunner
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
-from farthing.traces.fingerprint import fingerprint
 from farthing.traces.origin import origin_of
-from farthing.traces.parquet import read_parquet, write_parquet
 from farthing.traces.pool import cascade
 from farthing.traces.store import Store
 
@@ -246,10 +244,6 @@ def test_side_by_side_a_cut_costs_what_thinking_straight_to_it_costs(
         straight = dict(zip(recorded, arrays.cost_nano[:, 0, number - 1].tolist(), strict=True))
         assert {answer["id"]: answer["cost_nano"] for answer in found} == straight
         shutil.rmtree("b")
-    write_parquet(tmp_path / "thoughts.parquet", arrays)
-    again = read_parquet(tmp_path / "thoughts.parquet")
-    assert (again.stopping_nano == arrays.stopping_nano).all()
-    assert fingerprint(again) == fingerprint(arrays)
 
 
 @pytest.mark.slow

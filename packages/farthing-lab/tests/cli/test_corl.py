@@ -13,7 +13,7 @@ import pytest
 from controller_pool import write_pool
 
 from farthing.traces.arrays import SPLITS
-from farthing_lab.cli import corl_training as cli
+from farthing_lab.cli import corl as cli
 from farthing_lab.corl.learner import TrainingSchedule
 from farthing_lab.corl.training import COURSE, TrainingPlan, WarmStartPlan
 from farthing_lab.lm.masked_ppo import Settings

@@ -208,17 +208,3 @@ def test_a_call_of_unknown_cost_counts_as_the_mean_of_its_model(farthing: Farthi
         assert farthing(*asked, "--traces", "calls.csv").code == 0
     found = json.loads(farthing("evaluate", "--bundle", "b", "--traces", "calls.csv", "--json").out)
     assert found["value"]["yours"]["cost_usd"] == pytest.approx(0.002, abs=3e-4)
-
-
-def test_a_file_of_arrays_keeps_which_costs_are_unknown(
-    farthing: Farthing, refused: Refused
-) -> None:
-    Path("paid.csv").write_text(table(60))
-    trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
-    assert farthing("train", "--traces", "paid.csv", *trained).code == 0
-    import_all(farthing, table(60, "", "$0.01"))
-    arrays = ("--store", "a.db", "--out", "a.parquet")
-    assert farthing("traces", "export", *arrays).code == 0
-    for command in COMMANDS:
-        said = refused(*command, "--traces", "a.parquet")
-        assert "no call of small has a cost" in said, command

@@ -10,7 +10,7 @@ import pytest
 from farthing.tasks.questions import load_questions
 from farthing.traces.files import read_arrays
 from farthing.traces.store import Store
-from farthing_lab.cli import live_demo
+from farthing_lab.cli import demo as demo_command
 from farthing_lab.models.embedded import find
 from farthing_lab.tasks.arithmetic import part_of, solve
 
@@ -20,7 +20,7 @@ Farthing = Callable[..., Any]
 def test_questions_keep_their_part_and_more_begin_with_the_same(tmp_path: Path) -> None:
     few, many = (
         load_questions(
-            "arithmetic", live_demo.write_job(tmp_path / str(n), n).parent / "questions.jsonl"
+            "arithmetic", demo_command.write_job(tmp_path / str(n), n).parent / "questions.jsonl"
         )
         for n in (90, 120)
     )
@@ -48,7 +48,7 @@ def test_the_demo_collects_proves_answers_and_goes_on(
     page_and_terminal_say_the_same(done.out)
     assert verdicts(Path("demo-out/traces.db")) > 0.95
 
-    job = live_demo.write_job(Path("demo-out"), 123)
+    job = demo_command.write_job(Path("demo-out"), 123)
     again = farthing("collect", job, "--store", "demo-out/traces.db", "--max-cost", "10")
     assert "3 questions recorded into demo-out/traces.db, 120 were there" in again.out
 

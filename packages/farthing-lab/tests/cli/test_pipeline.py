@@ -20,8 +20,6 @@ from farthing.bundle.sealed import BODY
 from farthing.methods.base import Fitted, Learner, Progress, Variant
 from farthing.methods.cards import card
 from farthing.recommendation.base import Candidate
-from farthing.traces.assemble import load
-from farthing.traces.parquet import write_parquet
 from farthing_lab.methods.baselines.rounds import RandomPolicy
 from farthing_lab.methods.ccpo.learner import CcpoConfig, CcpoLearner
 
@@ -83,20 +81,9 @@ def test_without_a_name_the_training_questions_choose(farthing: Farthing, tmp_pa
         assert Path(out, BODY).read_bytes() == Path(f"{out}-named", BODY).read_bytes()
 
 
-def test_a_parquet_file_gives_the_same_figures(farthing: Farthing, runs: Path) -> None:
-    write_parquet("runs.parquet", load(runs))
-    farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b")
-    farthing("calibrate", "--bundle", "b", "--traces", runs, "--alpha", "0.2")
-    lines, pieces = (
-        farthing("evaluate", "--bundle", "b", "--traces", path) for path in (runs, "runs.parquet")
-    )
-    assert pieces == lines
-    assert pieces.code == 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["drawn", "unasked", "at worst"])
-def test_so_it_does_of_questions_that_were_not_drawn_alike_or_lack_calls(
+def test_evaluate_weighs_questions_that_were_not_drawn_alike_or_lack_calls(
     farthing: Farthing, kind: str
 ) -> None:
     """Those that small has wrong were drawn ten times as likely; or small was not asked them."""
@@ -107,16 +94,13 @@ def test_so_it_does_of_questions_that_were_not_drawn_alike_or_lack_calls(
         elif i % 4 == 0:
             record["calls"] = record["calls"][1:]
     write_records(Path("log.jsonl"), found)
-    write_parquet("log.parquet", load("log.jsonl"))
     write_records(Path("train.jsonl"), records("train", both(60)))
     trained = ("train", "--policy", "always-small", "--out", "b", "--test", 1, "--traces")
     assert farthing(*trained, "train.jsonl").code == 0
     n = 298 if kind == "unasked" else 398
     asked = ("--bundle", "b", "--json", "--train", 1, "--calibrate", 1, "--test", n)
     asked = (*asked, *(("--missing", "worst") if kind == "at worst" else ()), "--traces")
-    lines, pieces = (farthing("evaluate", *asked, f"log.{form}") for form in ("jsonl", "parquet"))
-    assert (pieces.out, pieces.err) == (lines.out, lines.err)
-    figures = json.loads(lines.out)["metrics"]
+    figures = json.loads(farthing("evaluate", *asked, "log.jsonl").out)["metrics"]
     low, high = {"drawn": (0.85, 0.97), "unasked": (0.49, 0.51), "at worst": (0.37, 0.38)}[kind]
     assert low < figures["accuracy"] < high
 

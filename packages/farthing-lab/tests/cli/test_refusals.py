@@ -76,7 +76,7 @@ LINE = '{"id": "a", "calls": [{"round": 1, "role": "small", "correct": true}]}'
         ("empty.jsonl", b"", "empty"),
         ("binary.jsonl", b"\x7fELF\x00\xff", "line 1"),
         ("binary.jsonl.gz", b"\x7fELF\x00\xff", "gz"),
-        ("binary.parquet", b"\x7fELF\x00\xff", "Parquet"),
+        ("binary.parquet", b"PAR1\x7fELF\x00\xff", "cannot be read as Parquet"),
         ("binary.db", b"\x7fELF\x00\xff" * 99, "database"),
         ("broken.jsonl", f"{LINE}\n{{broken".encode(), "line 2"),
         ("negative.jsonl", LINE.replace("true", 'true, "cost_usd": -1').encode(), "cost_usd"),
@@ -178,7 +178,7 @@ def test_a_missing_extra_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     line = refused("train", "--traces", runs, "--policy", "ccpo", "--out", "x")
-    assert 'pip install -e ".[train]"' in line
+    assert 'pip install "./packages/farthing-lab[lm]"' in line
 
 
 def test_bundles_that_were_tampered_with_are_refused(

@@ -12,9 +12,9 @@ from farthing.errors import InputError
 from farthing.methods.base import Dataset
 from farthing.process.batch_replay import followed
 from farthing.recommendation.base import Event, ignore
+from farthing_lab.comparison.collect_on_ray import train_on_ray
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.parallel import Job, train_all
-from farthing_lab.comparison.parallel_ray import on_ray
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.methods.ccpo.learner import CcpoConfig, CcpoLearner
 from farthing_lab.studies.sweep import SettingSearch, sweep
@@ -39,7 +39,7 @@ def test_a_cluster_and_this_process_train_alike(small: Dataset) -> None:
     learner = CcpoLearner(CcpoConfig(updates=10))
     jobs = [Job(f"ccpo {seed}", learner, ALPHA, seed) for seed in range(3)]
     events: list[Event] = []
-    there = on_ray(jobs, small.traces, 2, events.append)
+    there = train_on_ray(jobs, small.traces, 2, events.append)
     here = train_all(jobs, small.traces, 1, ignore)
     for one, other in zip(here, there, strict=True):
         assert one is not None
@@ -69,4 +69,4 @@ def test_a_sweep_is_the_same_on_ray(small: Dataset, tmp_path: Path) -> None:
 def test_a_learner_that_cannot_learn_says_why(small: Dataset) -> None:
     mistaken = Job("mistaken", CcpoLearner(extra_features=("mood",)), ALPHA, 0)
     with pytest.raises(InputError, match=r"unknown feature 'mood'"):
-        on_ray([mistaken], small.traces, 2, ignore)
+        train_on_ray([mistaken], small.traces, 2, ignore)

@@ -11,16 +11,15 @@ from made_up_pool import pool
 from farthing.methods.base import Dataset
 from farthing.promises.kinds.agreement import Agreement
 from farthing.promises.kinds.parity import Parity
-from farthing.recommendation.base import (
+from farthing.recommendation.base import Comparison, Row
+from farthing_lab.comparison.compare import compare
+from farthing_lab.comparison.names import (
     AIQ,
     ARENA_SCORE,
     GAIN_AT_EQUAL_COST,
     ROUTER_FIGURES,
     SAVING_AT_EQUAL_ACCURACY,
-    Comparison,
-    Row,
 )
-from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.comparison.results import results_json
 from farthing_lab.comparison.router_figures import (

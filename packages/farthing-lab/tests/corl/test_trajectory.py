@@ -1,4 +1,4 @@
-"""Episodes as tokens and masks, there and back; the same fields for verl and for TRL."""
+"""Episodes as tokens and masks."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from farthing.models.base import Message
 from farthing_lab.corl.base import Episode, Mode, Segment
 from farthing_lab.corl.trajectory import (
-    EpisodeCounts,
     Layout,
     Trajectory,
-    agent_loop_output,
-    rollout,
-    segments,
     trajectory,
 )
 
@@ -58,14 +54,16 @@ def episodes(draw: st.DrawFn) -> Episode:
 
 @pytest.mark.parametrize("layout", [Layout(), CHAT])
 @given(episode=episodes())
-def test_segments_come_back_as_they_were_written(layout: Layout, episode: Episode) -> None:
+def test_the_ids_are_the_segments_in_order(layout: Layout, episode: Episode) -> None:
     made = trajectory(episode, 1.0, encode, layout)
-    found = segments(made, decode, layout)
-    assert [(s.author, s.text) for s in found] == [(s.author, s.text) for s in episode.segments]
-    again = played(*found)
-    assert trajectory(again, 1.0, encode, layout) == made
-    if episode.segments[-1].ids:
-        assert found == episode.segments
+    texts = [layout.text(one) for one in episode.segments]
+    assert decode(made.response_ids) == "".join(texts)
+    mask = [
+        int(s.author == "controller")
+        for s, t in zip(episode.segments, texts, strict=True)
+        for _ in t
+    ]
+    assert list(made.response_mask) == mask
 
 
 def test_the_controller_s_tokens_are_marked_and_no_others() -> None:
@@ -102,34 +100,3 @@ def test_parts_of_different_length_are_refused() -> None:
         Trajectory((), (1,), (1, 0), None, 0.0)
     with pytest.raises(ValueError, match="lengths"):
         Trajectory((), (1,), (1,), (), 0.0)
-
-
-def test_verl_gets_every_field_under_its_name() -> None:
-    made = trajectory(EPISODE, 0.5, encode)
-    fields = agent_loop_output(made, EpisodeCounts.of(EPISODE))
-    assert fields == {
-        "prompt_ids": list(made.prompt_ids),
-        "response_ids": list(made.response_ids),
-        "response_mask": list(made.response_mask),
-        "response_logprobs": list(made.response_logprobs or ()),
-        "reward_score": 0.5,
-        "num_turns": 4,
-        "metrics": {"generate_sequences": 0.0, "tool_calls": 0.0},
-        "extra_fields": {},
-    }
-
-
-def test_trl_gets_every_field_under_its_name() -> None:
-    made = trajectory(EPISODE, 0.5, encode)
-    assert rollout([made, made]) == {
-        "prompt_ids": [list(made.prompt_ids)] * 2,
-        "completion_ids": [list(made.response_ids)] * 2,
-        "logprobs": [list(made.response_logprobs or ())] * 2,
-        "env_mask": [list(made.response_mask)] * 2,
-        "reward": [0.5, 0.5],
-    }
-
-
-def test_trl_needs_log_probabilities() -> None:
-    with pytest.raises(ValueError, match="sample with them"):
-        rollout([Trajectory((), (1,), (1,), None, 0.0)])

@@ -248,9 +248,8 @@ def bandit(kind: Kind, seed: int) -> tuple[float, float]:
     return float(np.mean(earned[:2])), float(np.mean(earned[-3:]))
 
 
-@pytest.mark.parametrize(
-    "kind", ["shrunk", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("gae", "group"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["shrunk", "gae", "group"])
 def test_a_bandit_of_one_symbol_is_learned(kind: Kind) -> None:
     """The right symbol depends on the prompt, and an environment's token follows it.
 

@@ -246,6 +246,7 @@ def test_what_a_bundle_keeps_brings_it_back(cases: list[Case]) -> None:
             np.testing.assert_array_equal(seen_by(back, traces), seen_by(policy, traces))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_it_works_where_only_answers_were_recorded(name: str, shape: str) -> None:

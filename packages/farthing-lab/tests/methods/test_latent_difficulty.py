@@ -11,7 +11,7 @@ from farthing.process.base import hidden
 from farthing.traces.arrays import FloatArray
 from farthing_lab.generator.config import GeneratorConfig
 from farthing_lab.generator.generate import generate
-from farthing_lab.generator.histories import enumerate_histories, first_seen_next
+from farthing_lab.generator.optimum import enumerate_histories, first_seen_next
 from farthing_lab.generator.presets import PRESETS, preset
 
 LOG_2 = float(np.log(2))

@@ -17,7 +17,6 @@ from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.token_moments import of_tokens, token_moments
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
-from farthing_lab.methods.routers.odar.free_energy import free_energy, fused, of_votes
 from farthing_lab.methods.routers.odar.learner import OdarLearner
 from farthing_lab.methods.routers.odar.policy import (
     MOST,
@@ -25,7 +24,10 @@ from farthing_lab.methods.routers.odar.policy import (
     ODDS,
     OdarPolicy,
     calls_at,
+    free_energy,
+    fused,
     hardest,
+    of_votes,
 )
 
 ODAR, ODAR_RECHECK = OdarLearner(), OdarLearner(recheck=True)

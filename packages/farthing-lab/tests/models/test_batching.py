@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from farthing_lab.models.batching import BatchedJob, Batching
+from farthing_lab.models.local import BatchedJob, Batching
 
 Batch = Sequence[BatchedJob[int, int]]
 
@@ -23,7 +23,7 @@ class Worker:
     def __call__(self, batch: Batch) -> None:
         self.batches.append([job.asked for job in batch])
         self.started.set()
-        assert self.free.wait(10)
+        assert self.free.wait(60)
         for job in batch:
             self.do(job)
 

@@ -20,7 +20,7 @@ from farthing_lab.models import generation
 from farthing_lab.models.embedded import WEIGHTS, EmbeddedSettings, known
 from farthing_lab.models.generation_rows import Generated, GenerationRow
 from farthing_lab.models.lfm2 import Lfm2Network, as_they_end, is_lfm2
-from farthing_lab.models.symbol_tokenizer import SymbolTokenizer, is_of_symbols
+from farthing_lab.models.local import SymbolTokenizer, is_of_symbols
 from farthing_lab.tasks.arithmetic import KINDS, Recipe, draw_of
 
 FOLDERS = sorted(path.parent for path in WEIGHTS.glob("*/config.json"))

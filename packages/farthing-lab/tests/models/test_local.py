@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -185,8 +186,10 @@ def test_cancelling_one_caller_leaves_the_others_of_its_batch(model: LocalModel)
 
 
 def test_a_call_that_takes_too_long_stops_with_what_it_has(folder: Path) -> None:
-    settings = LocalSettings(model="tiny", path=str(folder), timeout_s=0.05)
-    done = answer(settings.open(PriceTable()), ask("Hi", max_tokens=400))
+    settings = LocalSettings(model="tiny", path=str(folder), timeout_s=0.5)
+    model = settings.open(PriceTable())
+    model._network.register_forward_hook(lambda *_: time.sleep(0.2))
+    done = answer(model, ask("Hi", max_tokens=400))
     assert done.finish == "other"
     assert 0 < done.usage.output_tokens < 400
 

@@ -45,7 +45,7 @@ def run(folder: Path, program: str) -> str:
     """Run a program that finds first what is in a folder."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "FARTHING_CACHE": str(folder / "kept")}
     return subprocess.check_output(
-        [sys.executable, "-c", f"from farthing.models import smollm2\n{program}"],
+        [sys.executable, "-c", f"from farthing_lab.models import smollm2\n{program}"],
         text=True,
         env=environment,
     ).strip()

@@ -23,8 +23,14 @@ from farthing.process.base import InRounds
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing_lab.generator.config import CallPrice, GeneratorConfig, Level, Uncertainty, shift_mix
 from farthing_lab.generator.generate import generate, uncertainty_bin
-from farthing_lab.generator.histories import enumerate_histories, first_seen_next
-from farthing_lab.generator.optimum import frontier, optimal_cost, optimal_scores, solve
+from farthing_lab.generator.optimum import (
+    enumerate_histories,
+    first_seen_next,
+    frontier,
+    optimal_cost,
+    optimal_scores,
+    solve,
+)
 from farthing_lab.generator.presets import PRESETS
 from farthing_lab.methods.baselines.rounds import RandomPolicy
 from farthing_lab.methods.baselines.uala import UalaPolicy
@@ -275,6 +281,7 @@ def random_network(traces: TraceArrays, rng: np.random.Generator) -> NetworkPoli
     return NetworkPolicy(features, [weight], [rng.normal(size=3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_no_policy_beats_it_on_a_preset(name: str) -> None:
     config = PRESETS[name].config

@@ -178,6 +178,7 @@ def test_what_is_played_is_what_a_replay_says(
     check(policy, traces, some_thresholds(policy, traces, rng), empty, budget)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), CASES)
 @given(seed=SEEDS, limited=st.booleans())
 @settings(deadline=None, max_examples=2)
@@ -202,10 +203,24 @@ def test_a_question_alone_is_decided_to_the_bit_as_among_many(
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES)
+def test_the_critical_threshold_is_the_largest_at_which_playing_covers_once(
+    name: str, shape: str
+) -> None:
+    covers_from_the_critical_threshold_on(name, shape, "argmax", 5, limited=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "shape"), CASES)
 @given(empty=st.sampled_from(EMPTY_SETS), seed=SEEDS, limited=st.booleans())
 @settings(deadline=None, max_examples=3)
 def test_the_critical_threshold_is_the_largest_at_which_playing_covers(
     name: str, shape: str, empty: str, seed: int, limited: bool
+) -> None:
+    covers_from_the_critical_threshold_on(name, shape, empty, seed, limited=limited)
+
+
+def covers_from_the_critical_threshold_on(
+    name: str, shape: str, empty: str, seed: int, *, limited: bool
 ) -> None:
     policy, traces = policy_of(name, shape), questions(seed, shape, 3)
     budget = some_budget(traces, np.random.default_rng(seed)) if limited else None

@@ -1,15 +1,9 @@
-from fractions import Fraction
-from itertools import combinations, pairwise
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from farthing.errors import CalibrationError
 from farthing.promises.kinds.budget import Spending, budget_point
-from farthing_lab.promises.price_of_coverage import price_of_coverage
 
 RUNS, DELTA = 2_000, 0.1
 MOST = 1_000_000
@@ -49,38 +43,6 @@ def test_the_largest_possible_cost_as_a_budget_is_proved_by_a_smaller_cost_alone
     assert budget_point(Spending(always, right, 100), 100, 0.1) is None
     assert budget_point(Spending(seldom, right, 100), 100, 0.1) == 0
     assert budget_point(Spending(always, right, 100), 101, 0.1) == 0
-
-
-points = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), min_size=1, max_size=7)
-
-
-@given(points)
-@settings(deadline=None)
-def test_the_frontier_beats_every_mixture(menu: list[tuple[int, int]]) -> None:
-    """Against the best mixture of any two operating points at every whole cost, by brute force."""
-    n = 8
-    cost = np.tile([c for c, _ in menu], (n, 1))
-    achieved = np.array([[row < gain for _, gain in menu] for row in range(n)])
-    frontier = price_of_coverage(Spending(cost, achieved, 30))
-    known = [(at.cost_nano, at.coverage * n) for at in frontier]
-    for budget in range(min(c for c, _ in menu), 31):
-        assert best_mixture(known, budget) == best_mixture(
-            [(Fraction(c), Fraction(g)) for c, g in menu], budget
-        )
-    prices = [at.point_nano for at in frontier[1:] if at.point_nano is not None]
-    assert len(prices) == len(frontier) - 1
-    assert all(first < second for first, second in pairwise(prices))
-    for before, at in pairwise(frontier):
-        rise = at.coverage - before.coverage
-        assert at.point_nano == (at.cost_nano - before.cost_nano) / (100 * rise)
-
-
-def best_mixture(menu: list[tuple[Fraction, Fraction]], budget: int) -> Fraction:
-    best = max(gain for cost, gain in menu if cost <= budget)
-    for (cost, gain), (dear, more) in combinations(sorted(menu), 2):
-        if cost <= budget < dear:
-            best = max(best, gain + (more - gain) * (budget - cost) / (dear - cost))
-    return best
 
 
 def test_what_cannot_be_a_cost_is_refused() -> None:

@@ -6,7 +6,7 @@ from scipy import stats
 
 from farthing.errors import CalibrationError
 from farthing.promises.certificate import FloatArray
-from farthing_lab.promises.covariate_shift import Observed, covariate_shift_p_values
+from farthing_lab.promises.target_mix import Observed, covariate_shift_p_values
 
 
 def test_p_values_against_every_way_to_label() -> None:

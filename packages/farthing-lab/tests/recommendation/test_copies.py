@@ -28,7 +28,7 @@ from farthing.promises.statistics.cross_fitted import CrossFitted
 from farthing.recommendation import candidates, splits
 from farthing.recommendation.certify import value_on
 from farthing.recommendation.cross_fit import FOLDS, _folds
-from farthing.recommendation.evaluate import evaluate, evaluate_file
+from farthing.recommendation.evaluate import evaluate
 from farthing.recommendation.pipeline import calibrate, train
 from farthing.recommendation.played import Questions
 from farthing.recommendation.promised_grade import read_for
@@ -41,7 +41,6 @@ from farthing.recommendation.splits import Roles, Split, split_four_ways
 from farthing.reports.recommend import in_detail
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 from farthing.traces.copies import asked_first, one_of_each
-from farthing.traces.parquet import write_parquet
 from farthing.traces.splits import fixed_parts
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
@@ -356,10 +355,6 @@ def test_each_step_by_hand_keeps_to_it(tmp_path: Path) -> None:
     assert seen.notes == (
         "240 requests, 80 distinct questions; those that ask the same do the same",
     )
-    file = tmp_path / "t.parquet"
-    write_parquet(file, traces)
-    again = evaluate_file(folder, file, split=split, rows=100)
-    assert (again.metrics, again.notes) == (seen.metrics, seen.notes)
     later = replace(asked_again(pool(200, 1), 3), ids=np.array([f"n{i}" for i in range(600)]))
     later = replace(later, content=later.content + np.uint64(10_000))  # which ask something else
     anew = recalibrate("b", bundles.load(folder), later)

@@ -3,7 +3,7 @@ import pytest
 
 from farthing.errors import TooFewTracesError
 from farthing.promises.kinds.split import split_threshold
-from farthing_lab.promises.density_ratio import fit_density_ratio
+from farthing_lab.promises.target_mix import fit_density_ratio
 from farthing_lab.promises.weighted import Weighted, effective_size, weighted_thresholds
 
 

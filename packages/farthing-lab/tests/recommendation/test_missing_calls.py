@@ -21,7 +21,7 @@ from farthing.promises.paired import Paired, parity_p_values
 from farthing.recommendation.warnings import by_what_was_recorded, unlike
 from farthing.traces.arrays import NO_ANSWER, WHY_MISSING, BoolArray, TraceArrays
 from farthing.traces.eligibility import alike, only
-from farthing.traces.parquet import write_parquet
+from farthing.traces.jsonl import write_traces
 
 CHANCE = WHY_MISSING.index("chance")
 CASCADED = WHY_MISSING.index("earlier_reply")
@@ -258,7 +258,7 @@ def test_recommend_and_calibrate_say_what_speaks_against_chance(tmp_path: Path) 
     wrong, fair = (missing(lacking(600, 12, wrong=w), "chance") for w in (True, False))
     for log, says in ((wrong, "calls are not missing by chance"), (fair, "of 100 cases")):
         assert says in " ".join(ft.recommend(log, ft.Parity("large", 0.05)).found.notes)
-        write_parquet(path := tmp_path / "a.parquet", log.arrays)
+        write_traces(path := tmp_path / "a.jsonl", log)
         run = CliRunner().invoke
         bundle = str(tmp_path / f"bundle{len(says)}")
         trained = ["train", str(path), "--policy", "pool-gain", "--out", bundle]

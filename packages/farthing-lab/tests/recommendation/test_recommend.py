@@ -25,7 +25,7 @@ from farthing.promises.kinds.parity import Parity
 from farthing.promises.kinds.selective import Selective
 from farthing.promises.kinds.split import SplitPromise
 from farthing.recommendation import candidates, plan, splits
-from farthing.recommendation.evaluate import evaluate, evaluate_file, evaluate_in_memory
+from farthing.recommendation.evaluate import evaluate, evaluate_in_memory
 from farthing.recommendation.played import Questions, ReportingQuestions
 from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
@@ -34,7 +34,6 @@ from farthing.recommendation.splits import FourWaySplit, Roles, as_played, split
 from farthing.reports.recommend import screen
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import fingerprint, question_hashes
-from farthing.traces.parquet import write_parquet
 
 QUICK = ("agreement-cascade", "always", "micp", "ucci", "stopping", "fixed", "lazy")
 LARGE = Parity("large", "0.05", "0.1")
@@ -398,7 +397,7 @@ def test_where_nobody_chose_those_that_trained_prove_nothing_later(tmp_path: Pat
 def test_evaluation_measures_what_the_recommendation_measured(
     tmp_path: Path, asked: Promise
 ) -> None:
-    """On all questions of the file: those that the bundle has not met, also from Parquet."""
+    """On all questions of the file: those that the bundle has not met."""
     traces = pool(N)
     found = asked_of(traces, asked, holdout=HELD_OUT)
     ft.Policy(found.bundle).save(tmp_path / "b")
@@ -406,8 +405,6 @@ def test_evaluation_measures_what_the_recommendation_measured(
     assert again.sizes["test"] == found.sizes["report"] == HELD_OUT
     assert again.metrics == found.found.metrics
     assert again.notes == ()
-    write_parquet(tmp_path / "p.parquet", traces)
-    assert evaluate_file(tmp_path / "b", tmp_path / "p.parquet", rows=137).metrics == again.metrics
     chooses = asked is SETS
     parts = split_four_ways(traces, 0, Roles(choose=chooses, measure=chooses, holdout=HELD_OUT))
     known = np.sort(np.concatenate([parts.train, parts.prove]))

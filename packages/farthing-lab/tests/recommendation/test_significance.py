@@ -13,7 +13,7 @@ from farthing.methods.base import Calibration
 from farthing.promises.figures import accuracy_difference, clopper_pearson
 from farthing.recommendation.base import Row
 from farthing.recommendation.significance import proved_positive, ratio_interval, t_quantile
-from farthing_lab.comparison.paired_differences import differences, paired_interval
+from farthing_lab.comparison.baselines import differences, paired_interval
 
 ALPHA = Fraction(1, 10)
 

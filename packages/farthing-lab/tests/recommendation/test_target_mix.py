@@ -28,8 +28,7 @@ from farthing.traces.pool import cascade
 from farthing_lab.generator.config import GeneratorConfig, shift_mix
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
-from farthing_lab.promises.covariate_shift import Observed
-from farthing_lab.promises.target_mix import Shown, Weighed, check_covariate_shift
+from farthing_lab.promises.target_mix import Observed, Shown, Weighed, check_covariate_shift
 from farthing_lab.promises.weighted import Shift, WeightedPromise
 
 ALPHA = Fraction(1, 10)

@@ -23,7 +23,7 @@ from farthing.recommendation import pipeline
 from farthing.recommendation.recalibrate import Recalibrated, divided, recalibrate
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.fingerprint import question_hashes
-from farthing_lab.api.comparison import compare
+from farthing_lab.api.functions import compare
 
 N = 200
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from farthing import reports
+import farthing.reports
+import farthing_lab.reports
 from farthing.errors import InputError
 from farthing.recommendation.base import Comparison
 from farthing.reports import saved_figure
@@ -123,9 +124,13 @@ def test_without_matplotlib_the_page_has_its_tables_and_says_what_draws(
 ) -> None:
     whole = page.html(comparison)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("plots", "training", "saved_figure"):
-        monkeypatch.delitem(sys.modules, f"farthing.reports.{name}")
-        monkeypatch.delattr(reports, name)
+    for room, name in (
+        (farthing_lab.reports, "plots"),
+        (farthing_lab.reports, "training"),
+        (farthing.reports, "saved_figure"),
+    ):
+        monkeypatch.delitem(sys.modules, f"{room.__name__}.{name}")
+        monkeypatch.delattr(room, name)
     text = page.html(comparison)
     parsed(text)
     assert "<svg" in whole

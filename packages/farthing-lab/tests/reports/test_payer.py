@@ -13,8 +13,9 @@ from farthing.promises.kinds.budget import Budget
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
 from farthing.reports import saved_figure
-from farthing.reports.base import best, mean_of, thousand
-from farthing_lab.reports import glossary, offer, page, plots, promises, summary, tables
+from farthing.reports.base import thousand
+from farthing_lab.comparison.rows import best, mean_of
+from farthing_lab.reports import glossary, page, plots, promises, summary, tables
 
 ALPHA = Fraction(1, 10)
 
@@ -135,5 +136,5 @@ def test_each_promise_has_its_sentence(proved: Comparison) -> None:
 
 def test_an_offer_without_splits_enough_has_no_interval(proved: Comparison) -> None:
     row = replace(proved.rows[0], intervals={"saved": (np.nan, np.nan), "gained": (np.nan, np.nan)})
-    found = offer.offer(replace(proved, rows=[row]), ALPHA)
+    found = page.offer(replace(proved, rows=[row]), ALPHA)
     assert found.saved_within == "no interval of one split"

@@ -1,7 +1,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from farthing.recommendation.base import OPTIMUM, SOLVABLE_ONLY, Comparison
+from farthing.recommendation.base import OPTIMUM, Comparison
+from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.reports import summary
 
 ALPHA = Fraction(1, 10)

@@ -27,7 +27,7 @@ from farthing_lab.rl.ppo import (
     value_loss,
     whiten,
 )
-from farthing_lab.rl.rex import rex
+from farthing_lab.rl.schedules import rex
 
 RIGHT = np.array([0.2, 0.6, 0.95])
 COST = np.array([0, 10, 100])

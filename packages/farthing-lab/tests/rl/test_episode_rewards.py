@@ -156,6 +156,6 @@ def test_the_memory_keeps_the_last_and_is_never_changed() -> None:
 
 
 def test_rewards_load_without_torch() -> None:
-    modules = "farthing_lab.rl.episode_rewards, farthing_lab.rl.collapse, farthing_lab.rl.rex"
+    modules = "farthing_lab.rl.episode_rewards, farthing_lab.rl.collapse, farthing_lab.rl.schedules"
     program = f"import sys, {modules}; print('torch' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farthing_lab.rl.rex import rex
+from farthing_lab.rl.schedules import rex
 
 
 def test_it_is_the_papers_formula() -> None:

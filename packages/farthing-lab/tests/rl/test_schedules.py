@@ -5,8 +5,7 @@ from math import cos, pi
 import numpy as np
 import pytest
 
-from farthing_lab.rl.rex import rex
-from farthing_lab.rl.schedules import SCHEDULES, ScheduleName, cosine, linear, uba
+from farthing_lab.rl.schedules import SCHEDULES, ScheduleName, cosine, linear, rex, uba
 
 SHARES = np.linspace(0, 1, 101)
 

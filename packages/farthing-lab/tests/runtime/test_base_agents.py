@@ -233,9 +233,9 @@ def test_react_finishes(reply: str) -> None:
 
 @pytest.mark.parametrize("text", ["\n" * 20_000, "\n* _" * 20_000, "Action: x[" * 20_000])
 def test_no_text_takes_long_to_search_for_an_action(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert steps(text, "Action: finish[B]")[0].answer == "B"
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_an_observation_cannot_act() -> None:

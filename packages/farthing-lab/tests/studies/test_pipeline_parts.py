@@ -24,8 +24,16 @@ from farthing_lab.studies.part_samples import (
     measure,
     read_parts,
 )
-from farthing_lab.studies.part_tokens import CREDIT, CURVES, EVENLY, PACKED, cap
-from farthing_lab.studies.pipeline_parts import PipelineParts, evenly, share
+from farthing_lab.studies.pipeline_parts import (
+    CREDIT,
+    CURVES,
+    EVENLY,
+    PACKED,
+    PipelineParts,
+    cap,
+    evenly,
+    share,
+)
 
 SAMPLES = 4
 CHANCE = {"easy": {"small": 0.95, "large": 0.97}, "hard": {"small": 0.1, "large": 0.8}}

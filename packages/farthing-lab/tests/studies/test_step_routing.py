@@ -8,8 +8,7 @@ from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
 from farthing_lab.methods.routers.bopo.episodes import UNLIMITED, always
-from farthing_lab.studies.step_arithmetic import STEPS, Arithmetic, draw
-from farthing_lab.studies.step_routing import compare, played
+from farthing_lab.studies.step_routing import STEPS, Arithmetic, compare, draw, played
 from farthing_lab.tasks.arithmetic import solve
 
 TASKS = draw(12, np.random.default_rng(0))

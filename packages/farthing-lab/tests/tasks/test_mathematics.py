@@ -63,7 +63,7 @@ def test_what_would_never_finish_is_compared_as_text() -> None:
     for answer in EXPLOSIVE:
         assert MATHEMATICS.grade(answer, [answer])
         assert not MATHEMATICS.grade(answer, ["7"])
-    assert time.perf_counter() - begin < 5
+    assert time.perf_counter() - begin < 30
 
 
 @pytest.fixture

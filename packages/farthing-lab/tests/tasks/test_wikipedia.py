@@ -85,7 +85,7 @@ def page(content: Any, status: int = 200, **headers: str) -> Answer:
 
 
 async def hangs(_: web.Request) -> web.StreamResponse:
-    await asyncio.sleep(1)
+    await asyncio.sleep(2)
     return web.Response()
 
 
@@ -167,14 +167,16 @@ FAULTS: list[tuple[Answer, type[ModelError], int]] = [
 
 @pytest.mark.parametrize(("answer", "kind", "tries"), FAULTS)
 def test_a_fault_ends_as_its_type(answer: Answer, kind: type[ModelError], tries: int) -> None:
-    error, seen, _ = search(answer, manners=Manners(timeout_s=0.05))
+    error, seen, _ = search(answer, manners=Manners(timeout_s=0.5 if answer is hangs else 30.0))
     assert type(error) is kind
     assert len(seen) == tries
 
 
 @pytest.mark.parametrize("answer", [fault[0] for fault in FAULTS if fault[2] > 1])
 def test_a_passing_fault_is_recovered(answer: Answer) -> None:
-    reply, seen, _ = search(answer, page(FOUND), manners=Manners(timeout_s=0.05))
+    reply, seen, _ = search(
+        answer, page(FOUND), manners=Manners(timeout_s=0.5 if answer is hangs else 30.0)
+    )
     assert isinstance(reply, ToolReply)
     assert len(seen) == 2
 

@@ -42,15 +42,10 @@ __all__ = [
     "sample_log",
 ]
 _KINDS = frozenset({"Agreement", "Budget", "Coverage", "Parity", "Selective"})
-_LAB = {
-    "Shift": "farthing_lab.api.shift",
-    "compare": "farthing_lab.api.comparison",
-    "generate": "farthing_lab.api.generation",
-}
+_LAB = dict.fromkeys(("Shift", "compare", "generate"), "farthing_lab.api.functions")
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name of the door when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'farthing' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415

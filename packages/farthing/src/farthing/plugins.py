@@ -75,7 +75,7 @@ def remove(group: str, name: str) -> None:
 def package_of(group: str, name: str) -> str | None:
     """Return the package that registered a name; None where this process did.
 
-    >>> package_of("tasks", "hotpotqa")
+    >>> package_of("tasks", "text")
     'farthing'
     """
     point = _point(group, name)

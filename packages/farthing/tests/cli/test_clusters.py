@@ -70,7 +70,7 @@ def test_wordings_count_once_in_what_is_recommended(farthing: Farthing, tmp_path
     assert (certificate.n, certificate.requests) == (42, 210)
 
 
-@pytest.mark.parametrize("form", ["db", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["db", "jsonl"])
 def test_a_cluster_stays_wherever_its_questions_are_kept(
     farthing: Farthing, tmp_path: Path, form: str
 ) -> None:

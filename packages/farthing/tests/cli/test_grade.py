@@ -161,11 +161,8 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert says in refused("grade", *common, *options)
 
 
-def test_a_store_of_no_grades_and_a_parquet_file_are_refused(
+def test_a_store_of_no_grades_is_refused(
     common: tuple[object, ...], refused: Callable[..., str]
 ) -> None:
     asked = ("calibrate", *common, *PARITY, "--promise", "parity", "--grades", "no.jsonl")
     assert "there is no such file of grades" in refused(*asked)
-    Path("logs.parquet").write_bytes(b"")
-    arguments = ["logs.parquet" if one == "logs.jsonl" else one for one in common]
-    assert "holds no answers in words" in refused("grade", *arguments, *PARITY)

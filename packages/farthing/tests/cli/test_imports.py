@@ -189,14 +189,11 @@ def test_questions_that_stand_twice_are_counted_alike_everywhere(farthing: Farth
     asked = ("traces", "import", "calls.csv", "--store", "y.db", "--column", "id=ticket")
     said = "note: 20 questions stand here twice, with the same text and answers under two ids"
     assert said in farthing(*asked).err
-    for out in ("y.jsonl", "y.parquet"):
-        assert farthing("traces", "export", "--store", "y.db", "--out", out).code == 0
+    assert farthing("traces", "export", "--store", "y.db", "--out", "y.jsonl").code == 0
     for file in ("y.db", "y.jsonl"):
         assert said in farthing("traces", "info", file).err
     with pytest.warns(UserWarning, match="20 questions stand here twice"):
         ft.from_records([json.loads(line) for line in Path("y.jsonl").read_text().splitlines()])
-    arrays = "30 questions stand here twice, with the same text and pattern of answers"
-    assert arrays in farthing("traces", "info", "y.parquet").err
 
 
 def test_what_stands_twice_says_how_a_proof_per_request_counts(farthing: Farthing) -> None:

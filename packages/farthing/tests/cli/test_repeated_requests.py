@@ -26,7 +26,6 @@ from farthing.traces.fingerprint import fingerprint
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Imported, Supplied, read_foreign
 from farthing.traces.jsonl import encode, read_traces, write_traces
-from farthing.traces.parquet import iter_parquet, read_parquet, write_parquet
 from farthing.traces.records import from_records
 from farthing.traces.store import Store
 
@@ -114,7 +113,7 @@ def test_two_files_of_one_question_keep_the_larger_number() -> None:
         assert [one.requests for one in join(files)] == [5]
 
 
-def test_arrays_keep_it(tmp_path: Path) -> None:
+def test_arrays_keep_it() -> None:
     one, two = folded(3), folded(1)
     arrays = assemble([one, Trace(id="other", question="3?", calls=two.calls)])
     assert arrays.requests.tolist() == [3, 1]
@@ -122,21 +121,13 @@ def test_arrays_keep_it(tmp_path: Path) -> None:
     assert joined([arrays.rows(slice(1, 2)), arrays]).requests.tolist() == [1, 3, 1]
     cascade = assemble([one], protocol="cascade")
     assert cascade.requests.tolist() == [3]
-    write_parquet(tmp_path / "a.parquet", arrays)
-    assert read_parquet(tmp_path / "a.parquet").requests.tolist() == [3, 1]
-    assert [part.requests.tolist() for part in iter_parquet(tmp_path / "a.parquet", 1)] == [
-        [3],
-        [1],
-    ]
 
 
-def test_it_makes_other_traces_only_where_it_is_more_than_one(tmp_path: Path) -> None:
+def test_it_makes_other_traces_only_where_it_is_more_than_one() -> None:
     once, again = (assemble([folded(requests)]) for requests in (1, 3))
     before = replace(once, requests=np.ones(0, dtype=np.int64))
     assert fingerprint(once) == fingerprint(before) != fingerprint(again)
     assert fingerprint(once).startswith("ab2d1ed5f37716bc")  # as before anything counted them
-    write_parquet(tmp_path / "once.parquet", once)
-    assert b"requests" not in (tmp_path / "once.parquet").read_bytes()
 
 
 # what is refused

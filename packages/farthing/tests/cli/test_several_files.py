@@ -200,6 +200,3 @@ def test_what_cannot_join_files_refuses_a_second_one(farthing: Farthing, refused
     Path("g.jsonl").write_text("")
     said = refused("calibrate", "--bundle", "b", *BOTH, *AGREEMENT, "--grades", "g.jsonl")
     assert "and --grades reads one; import them into one store first" in said
-    assert farthing("traces", "export", "--store", "a.db", "--out", "a.parquet").code == 0
-    said = refused("evaluate", "--bundle", "b", "--traces", "a.parquet", "--traces", "small.csv")
-    assert "a.parquet: holds arrays, whose calls cannot be joined" in said

@@ -296,7 +296,8 @@ def first_of(place: int) -> RightAt:
     return right_at
 
 
-@pytest.mark.parametrize("probability", [pytest.param(1.0, marks=pytest.mark.slow), 0.4])
+@pytest.mark.slow
+@pytest.mark.parametrize("probability", [1.0, 0.4])
 def test_no_judge_proves_a_false_parity_more_often_than_promised(probability: float) -> None:
     """The judge hides a fifth of what the cheap model has wrong, and nothing else is wrong."""
     everyone, rng = population(), np.random.default_rng(2)
@@ -319,7 +320,8 @@ def test_no_judge_proves_a_false_parity_more_often_than_promised(probability: fl
     assert stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("probability", [pytest.param(1.0, marks=pytest.mark.slow), 0.4])
+@pytest.mark.slow
+@pytest.mark.parametrize("probability", [1.0, 0.4])
 def test_no_judge_proves_a_false_selective_promise_more_often_than_promised(
     probability: float,
 ) -> None:

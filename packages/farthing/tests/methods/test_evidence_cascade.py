@@ -102,6 +102,7 @@ ROWS = [
 # what is decided
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silent", [0.0, 0.25])
 @pytest.mark.parametrize(("row", "ends", "text"), ROWS)
 def test_all_points_at_once_are_those_of_play_call_by_call(

@@ -58,6 +58,7 @@ def drawn(rng: np.random.Generator, n: int, *, often: float) -> tuple[IntArray, 
     return np.repeat(np.arange(n), size), np.repeat(loses, size).astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parity", "agreement"])
 @pytest.mark.parametrize("often", [0.02, 0.05, 0.1])
 def test_at_the_edge_a_promise_fails_as_rarely_as_it_says(kind: str, often: float) -> None:

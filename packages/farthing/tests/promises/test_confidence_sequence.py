@@ -101,6 +101,7 @@ def test_it_never_grows_and_is_a_few_kilobytes(rows: list[tuple[float, float]]) 
 CHANCES = {"coin": (0.5, 0.5), "often": (0.9, 0.1), "nearly always": (0.985, 0.015)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", ["coin", "often", "nearly always", "beta"])
 def test_it_ever_misses_as_rarely_as_promised(draw: str) -> None:
     """Since it never grows, whether it ever missed is seen at the end."""

@@ -15,7 +15,6 @@ from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Supplied, read_foreign
 from farthing.traces.origin import recorded_system, with_longest
 from farthing.traces.parameters import parameters_of
-from farthing.traces.parquet import read_parquet, write_parquet
 from farthing.traces.store import Store
 from farthing.traces.system import (
     ALONE,
@@ -308,17 +307,12 @@ def test_what_is_taken_says_what_it_was_asked_with() -> None:
     assert recorded_system(arrays.take(np.array([2]))) is None
 
 
-def test_contexts_come_through_a_store_and_parquet(tmp_path: Path) -> None:
+def test_contexts_come_through_a_store(tmp_path: Path) -> None:
     traces = recorded(KNOWN, {})
     with Store.open(tmp_path / "t.db") as store:
         store.add(traces, "here")
     with Store.read(tmp_path / "t.db") as store:
         assert list(store.traces()) == traces
-    arrays = assemble(traces)
-    write_parquet(tmp_path / "t.parquet", arrays)
-    again = read_parquet(tmp_path / "t.parquet")
-    assert (again.contexts, again.context.tolist()) == (arrays.contexts, [0, -1])
-    assert recorded_system(again) == recorded_system(arrays)
 
 
 def test_the_longest_reply_is_unknown_where_one_is() -> None:

@@ -92,20 +92,19 @@ def test_what_asks_the_same_is_told_as_everywhere() -> None:
     assert repetition(assemble([one, later]), [one, later]) is not None
     silent = [question("a", "", "4"), question("b", " ", "4")]
     assert passed(DuplicateCounter(), silent).copies == 0
-    assert repetition(assemble(silent)) is None
+    assert repetition(assemble(silent), silent) is None
 
 
-def test_arrays_tell_who_stands_there_twice() -> None:
-    traces = assemble([*many(3), *many(2, "other")])
-    said = repetition(traces)
+def test_it_is_said_who_stands_there_twice() -> None:
+    records = [*many(3), *many(2, "other")]
+    traces = assemble(records)
+    said = repetition(traces, records)
     assert said is not None
     assert said.startswith("2 questions stand here twice")
     assert "('q0' and 'other0')" in said
-    assert repetition(assemble(many(3))) is None
-    assert repetition(replace(traces, question=None)) == said  # texts need not be kept
-    assert repetition(replace(traces, content=np.zeros(5, dtype=np.uint64))) is None
-    dearer = traces.cost_nano * np.array([1, 1, 1, 2, 2])[:, None, None]
-    assert repetition(replace(traces, cost_nano=dearer)) is None
+    assert repetition(assemble(many(3)), many(3)) is None
+    unknown = replace(traces, content=np.zeros(5, dtype=np.uint64))
+    assert repetition(unknown, records) is None
 
 
 def test_python_warns_of_records_that_stand_there_twice() -> None:

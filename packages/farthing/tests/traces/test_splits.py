@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from farthing.errors import InputError, TooFewTracesError
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.copies import agreed_marks
-from farthing.traces.splits import Outline, by_shares, divide, fixed_parts, named_parts
+from farthing.traces.splits import by_shares, divide, fixed_parts, named_parts
 
 
 def questions(marks: list[int], incomplete: list[int] | None = None) -> TraceArrays:
@@ -311,8 +311,6 @@ def test_a_copy_without_a_mark_follows_and_of_two_marks_the_first_part_counts() 
         named = named_parts(replace(apart, split=split))
         assert named is not None
         assert [part.tolist() for part in vars(named).values()] == [[0, 1, 4], [2, 3], [5]]
-    long = Outline(apart.complete, apart.split, content)
-    assert set(divide(long, rng(), calibrate=1, test=1).train.tolist()) == {0, 1, 4}
     named = named_parts(replace(apart, split=marks))
     assert named is not None
     assert [part.tolist() for part in vars(named).values()] == [[0, 1, 4], [2, 3], [5]]

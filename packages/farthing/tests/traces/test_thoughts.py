@@ -19,7 +19,6 @@ from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades.codes import AnswerTexts
 from farthing.traces.grades.overlay import graded
 from farthing.traces.jsonl import decode, encode, read_traces, write_traces
-from farthing.traces.parquet import read_parquet, write_parquet
 from farthing.traces.pool import cascade, is_pool
 from farthing.traces.store import Store
 from farthing.traces.trace_kind import shape_of
@@ -209,8 +208,6 @@ def test_files_and_stores_keep_thoughts(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store:
         store.add(traces, "thoughts")
         assert list(store.traces()) == traces
-    write_parquet(tmp_path / "a.parquet", arrays)
-    same(read_parquet(tmp_path / "a.parquet"), arrays)
 
 
 def test_arrays_say_again_what_was_cut_short_and_where_thoughts_ended() -> None:

@@ -59,7 +59,6 @@ def why_nothing(one: RequestRecord, alarms: Sequence[Alarm]) -> str:
 
 
 def _unusual(one: RequestRecord) -> str:
-    """Say what else than its policy ended a request; empty where nothing did."""
     calls = one.trace.calls
     if any(call.error is not None and call.error.type == STOPPED for call in calls):
         return "the client stopped the stream, or its time ran out"

@@ -73,7 +73,6 @@ async def frontier(view: View) -> Response:
 
 
 async def _live(view: View, policy: GatewayPolicy) -> dict[str, Promised]:
-    """Return by mode what its replies under the promise in force came to."""
     found = {}
     for one in policy.loaded.values():
         certificate = one.certificate

@@ -95,7 +95,6 @@ def limits_of(form: Form) -> list[KeyLimit]:
 
 
 def _limit(written: str, unit: str, period: str) -> KeyLimit | None:
-    """Return the limit that is written; None of nothing."""
     written = written.strip().removeprefix("$")
     if not written:
         return None

@@ -116,7 +116,6 @@ async def request(view: View) -> Response:
 
 
 async def _failed_request(view: View) -> Response:
-    """Show one request that was not answered."""
     of = FailureFilter(id=view.http.path_params["id"], most=1)
     found = await find_failures(view.pages.database, of)
     if not found:
@@ -162,7 +161,6 @@ def stopped(view: View, found: Whole) -> str:
 
 
 def _failed(one: RequestRecord) -> str:
-    """Say which failure ended a request; empty where none did."""
     calls = one.trace.calls
     if any(call.error is not None and call.error.type == STOPPED for call in calls):
         return "The client stopped the stream, or its time ran out."
@@ -172,29 +170,24 @@ def _failed(one: RequestRecord) -> str:
 
 
 def _kept_since(view: View) -> datetime:
-    """Return since when requests are kept."""
     record = view.pages.gateway.config.record
     return EVER if record is None else view.now - timedelta(days=record.days + 1)
 
 
 async def _kinds(view: View) -> list[Kind]:
-    """Return which kinds of requests there may be."""
     return await view.pages.figures.kinds(_kept_since(view))
 
 
 async def _failures(view: View) -> list[Failures]:
-    """Return which failures there may be."""
     return await view.pages.figures.failures(_kept_since(view))
 
 
 async def _names(view: View) -> Mapping[str, str]:
-    """Return what keys are called, for who may see it."""
     keys = await view.pages.keys.list() if view.by.is_admin else []
     return {key.id: key.name for key in keys}
 
 
 async def _is_there(view: View, name: str) -> bool:
-    """Return whether a request has this id."""
     of = FailureFilter(id=name, most=1)
     database = view.pages.database
     return bool(await whole(database, name) or await find_failures(database, of))
@@ -238,11 +231,6 @@ def _filter(view: View, chosen: Mapping[str, str]) -> RequestFilter:
 
 
 def _time(written: str) -> datetime:
-    """Read a day or a minute, in UTC.
-
-    >>> str(_time("2026-11-22T14:05"))
-    '2026-11-22 14:05:00+00:00'
-    """
     try:
         found = datetime.fromisoformat(written)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from farthing_gateway.admin.charts import Span, bars, span
-from farthing_gateway.admin.next_steps import next_steps
+from farthing_gateway.admin.figures import week
 from farthing_gateway.admin.periods import NAMES, chosen
 from farthing_gateway.admin.rates import causes, rates, together
 from farthing_gateway.admin.spending import has_spent, spending
@@ -22,7 +22,16 @@ from farthing_gateway.storage.ledger.base import AccountBalance, Limit
 
 PACED = 0.02
 """The share of a window that has to be gone before its pace says anything."""
+StepName = Literal["record", "key", "request", "budget", "policy", "bundle"]
 Verdict = Literal["kept", "broken", "open", "changed", "no grades"]
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One thing to be done."""
+
+    name: StepName
+    is_done: bool
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ async def overview(view: View) -> Response:
         days=days,
         ranges=NAMES,
         begun=begun,
-        steps=await next_steps(pages, now, begun=begun),
+        steps=await _next_steps(pages, now, begun=begun),
         spending=await spending(pages.database, gateway.config, keys, days),
         totals=totals,
         compared=compared,
@@ -150,3 +159,59 @@ def promise(kept: PromiseStatus) -> ShownPromise:
     if kept.changed or is_difference(kept.kind):
         return ShownPromise(kept, verdict, None)
     return ShownPromise(kept, verdict, span(kept.low, kept.share, kept.high, kept.promised))
+
+
+async def _next_steps(pages: Pages, now: datetime, *, begun: bool) -> list[NextStep]:
+    """Return what is to be done until the gateway saves money; nothing once a bundle decides."""
+    gateway = pages.gateway
+    policies = gateway.chat.policies
+    if any(policy.loaded for policy in policies.values()):
+        return []
+    keys = [key for key in await pages.keys.list() if key.is_valid(now)]
+    limited = bool(gateway.config.limits) or any(key.limits for key in keys)
+    return [
+        NextStep("record", gateway.config.record is not None),
+        NextStep("key", begun or any("call" in key.scopes for key in keys)),
+        NextStep("request", begun),
+        NextStep("budget", limited),
+        NextStep("policy", bool(policies)),
+        NextStep("bundle", is_done=False),
+    ]
+
+
+async def certificates(view: View) -> Response:
+    """Show what is promised, on what evidence, and until when."""
+    gateway = view.pages.gateway
+    kept = [promise(one) for one in await view.pages.watch.kept()]
+    return view.show(
+        "certificates.html",
+        policies=gateway.chat.policies,
+        kept=kept,
+        log=await view.pages.watch.deployed(),
+    )
+
+
+async def policies(view: View) -> Response:
+    """Show which requests are whose task, and who may answer them."""
+    gateway = view.pages.gateway
+    kinds = await view.pages.figures.kinds(week(view.now))
+    sums = {
+        name: (
+            sum(one.requests for one in kinds if one.policy == name),
+            sum(one.cost_nano for one in kinds if one.policy == name),
+        )
+        for name in gateway.chat.policies
+    }
+    return view.show("policies.html", policies=gateway.chat.policies, sums=sums)
+
+
+async def alarms(view: View) -> Response:
+    """Show what rang."""
+    found = await view.pages.watch.alarms()
+    return view.show("alarms.html", alarms=found)
+
+
+async def close(view: View) -> Response:
+    """Mark an alarm as seen to."""
+    await view.pages.watch.close_alarm(view.form.get("id", ""), view.by.key.name)
+    return RedirectResponse("/admin/alarms", 303)

@@ -78,17 +78,11 @@ async def chosen(query: Mapping[str, str], figures: Figures, now: datetime) -> D
 
 
 async def _beginning(figures: Figures, last: datetime) -> datetime:
-    """Return the day on which recording began, or a last one before it."""
     first = await figures.first()
     return midnight(last if first is None else min(first, last))
 
 
 def _day(written: str) -> datetime:
-    """Read a day.
-
-    >>> str(_day("2026-11-22"))
-    '2026-11-22 00:00:00+00:00'
-    """
     try:
         found = date.fromisoformat(written)
     except ValueError:

@@ -2,14 +2,12 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from farthing.money import significant, usd_from_nano
-from farthing_gateway.admin.failure_words import why
 from farthing_gateway.config_sections import ALL, AUDIT, SHADOW
 from farthing_gateway.monitoring.promises import is_difference
 from farthing_gateway.storage.ledger.base import Period, Unit, said
@@ -25,6 +23,34 @@ _ACCOUNTS = {
     f"policy:{AUDIT}": "Audits in the background",
 }
 """What accounts are that nobody named."""
+_WHY = {
+    "budget_exceeded": "a budget is used up",
+    "content_filter": "the provider will not answer this",
+    "context_length_exceeded": "too long for the model",
+    "database_unavailable": "the gateway's database did not answer",
+    "deadline_exceeded": "no answer within the deadline",
+    "forbidden": "the key may not do this",
+    "idempotency_in_progress": "the same request was under way",
+    "idempotency_key_reused": "its idempotency key was another request's",
+    "internal_error": "an error of the gateway; its log says more",
+    "invalid_request_error": "the request could not be understood",
+    "model_not_found": "no such model",
+    "outside_task": "outside the task of the policy that was asked",
+    "rate_limit_exceeded": "too many in a minute",
+    "request_budget_exceeded": "dearer than its own budget",
+    "request_timeout": "the request came too slowly",
+    "shutting_down": "the gateway was restarting",
+    "too_large": "the request was too long",
+    "upstream_authentication": "the gateway's key for the model does not work",
+    "upstream_connection": "the model's provider could not be reached",
+    "upstream_cooling": "the model is left alone after failures",
+    "upstream_incomplete": "the model's reply was not whole",
+    "upstream_malformed": "the model's reply could not be read",
+    "upstream_rate_limit": "the model's provider takes no more",
+    "upstream_redirected": "the model's provider is elsewhere",
+    "upstream_timeout": "the model did not reply in time",
+}
+"""Why requests were refused or failed, by the code that their clients got."""
 
 
 def environment() -> Environment:
@@ -52,7 +78,10 @@ def environment() -> Environment:
     }
     found.tests["group_of"] = lambda one, whole: one.is_group_of(whole)
     found.tests["difference"] = is_difference
-    found.globals["static"] = partial(_address, _digests())
+    files = (path for path in STATIC.iterdir() if path.suffix in TYPES)
+    digests = {path.name: sha256(path.read_bytes()).hexdigest()[:12] for path in files}
+    # Another address for each version, so that browsers keep it.
+    found.globals["static"] = lambda name: f"/admin/static/{name}?v={digests[name]}"
     return found
 
 
@@ -144,11 +173,10 @@ def static_file(name: str) -> tuple[bytes, str] | None:
     return None if path is None else (path.read_bytes(), TYPES[path.suffix])
 
 
-def _digests() -> dict[str, str]:
-    files = (path for path in STATIC.iterdir() if path.suffix in TYPES)
-    return {path.name: sha256(path.read_bytes()).hexdigest()[:12] for path in files}
+def why(code: str) -> str:
+    """Say why a request was not answered; a code that is not known stands for itself.
 
-
-def _address(digests: dict[str, str], name: str) -> str:
-    """Return where a file is: another address for each version, so that browsers keep it."""
-    return f"/admin/static/{name}?v={digests[name]}"
+    >>> why("budget_exceeded"), why("upstream_melted")
+    ('a budget is used up', 'upstream melted')
+    """
+    return _WHY.get(code) or code.replace("_", " ")

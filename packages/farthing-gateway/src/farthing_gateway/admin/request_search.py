@@ -130,7 +130,6 @@ class _Stream:
     """What else has to hold, by expressions in which `{}` stands for a value."""
 
     def query(self, after: PageCursor, floor: PageCursor | None) -> tuple[str, Row]:
-        """Return the statement of a page from a place on, down to another."""
         values = _Values()
         where = self._where(values, after)
         where += [one.replace("{}", values.put(value)) for one, value in self.also.items()]
@@ -140,7 +139,6 @@ class _Stream:
         return self._select(self.columns, where, f"LIMIT {PAGE + 1}"), tuple(values)
 
     def floor_query(self, after: PageCursor) -> tuple[str, Row]:
-        """Return the statement of where the rows end that a page looks at."""
         values = _Values()
         where = self._where(values, after)
         return self._select("at_us, id", where, f"LIMIT 1 OFFSET {LOOKED - 1}"), tuple(values)
@@ -270,7 +268,6 @@ async def _answered(
 
 
 def _range(status: str | None) -> tuple[int, int]:
-    """Return the statuses that a word stands for, the end excluded."""
     if status is None or status in _RANGES:
         return _RANGES.get(status or "", (0, 1_000))
     return (int(status), int(status) + 1) if _STATUS.fullmatch(status) else (0, 0)
@@ -290,7 +287,6 @@ def _containing(rows: Sequence[Row], text: str) -> list[Row]:
 
 
 def _texts(row: Row) -> Iterator[str]:
-    """Yield what was asked and answered in a row of `LINE` and messages."""
     *_, trace, messages = row
     said = msgspec.json.decode(trace, type=_Texts)
     yield from (one for call in said.calls for one in (call.answer, call.text) if one)

@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from farthing_gateway.admin import frontier, key_pages, live_requests, login, overview, promises
+from farthing_gateway.admin import frontier, key_pages, live_requests, login, overview
 from farthing_gateway.admin.view import HOME, LOGIN, page
 
 
@@ -21,10 +21,10 @@ def routes() -> list[Route]:
         Route("/admin/requests/rows", live_rows, methods=get),
         Route("/admin/requests/{id}", page(live_requests.request), methods=get),
         Route("/admin/frontier", page(frontier.frontier), methods=get),
-        Route("/admin/certificates", page(promises.certificates), methods=get),
-        Route("/admin/policies", page(promises.policies), methods=get),
-        Route("/admin/alarms", page(promises.alarms), methods=get),
-        Route("/admin/alarms/close", page(promises.close, "admin"), methods=post),
+        Route("/admin/certificates", page(overview.certificates), methods=get),
+        Route("/admin/policies", page(overview.policies), methods=get),
+        Route("/admin/alarms", page(overview.alarms), methods=get),
+        Route("/admin/alarms/close", page(overview.close, "admin"), methods=post),
         Route("/admin/keys", page(key_pages.keys, "admin"), methods=get),
         Route("/admin/keys", page(key_pages.make, "admin"), methods=post),
         Route("/admin/keys/limits", page(key_pages.limit, "admin"), methods=post),

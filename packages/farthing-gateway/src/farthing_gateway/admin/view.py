@@ -99,12 +99,14 @@ def page(
         pages: Pages = http.app.state.pages
         view = View(http, pages, None)
         try:
-            view = View(http, pages, await _session(pages, http, counts=counts))
-            if right is not None and view.session is None:
+            token = http.cookies.get(cookie_of(http), "")
+            session = await pages.sessions.find(token, counts=counts) if token else None
+            view = View(http, pages, session)
+            if right is not None and session is None:
                 return protected(_to_login(http))
             _check_right(view, right)
             if http.method == "POST":
-                view = View(http, pages, view.session, await _form(http))
+                view = View(http, pages, session, await _form(http))
                 _check_token(view)
             return protected(await endpoint(view))
         except Exception as error:  # noqa: BLE001 - else the server shows or logs all its text
@@ -149,13 +151,7 @@ def theme_of(http: Request) -> str:
     return chosen if chosen in THEMES else "auto"
 
 
-async def _session(pages: Pages, http: Request, *, counts: bool) -> Session | None:
-    token = http.cookies.get(cookie_of(http), "")
-    return await pages.sessions.find(token, counts=counts) if token else None
-
-
 async def _form(http: Request) -> Form:
-    """Return what a form sent, once it is known that it was one of this page."""
     if not _same_site(http):
         raise NotShownError(403, "This came from another site. Open the page itself and try again.")
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -70,11 +70,9 @@ class Untranslated:
     """Leaves chunks as they are."""
 
     def pieces(self, chunk: bytes) -> list[bytes]:
-        """Return the chunk."""
         return [chunk]
 
     def end(self, _: Usage) -> list[bytes]:
-        """Add nothing."""
         return []
 
 

@@ -107,26 +107,21 @@ class ChatCompletions(Api):
     limit: ClassVar = "max_completion_tokens"
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Return it as it is."""
         return dict(body), ""
 
     def replies(self, body: Mapping[str, Any]) -> int:
-        """Return how many choices it asks for."""
         return body.get("n") or 1
 
     def read(self, body: bytes) -> ReadReply:
-        """Return what a whole reply says."""
         found = _CHUNK.decode(body)
         if not found.choices:
             raise msgspec.ValidationError("it has no choices")
         return ReadReply(usage_in(body), found.model)
 
     def reader(self) -> ChatReader:
-        """Return a reader of one stream."""
         return ChatReader()
 
     def events(self, body: bytes) -> list[bytes]:
-        """Return a whole reply as one chunk."""
         try:
             whole = msgspec.json.decode(body)
             choices = [{**one, "delta": one.pop("message")} for one in whole["choices"]]
@@ -136,7 +131,6 @@ class ChatCompletions(Api):
         return [msgspec.json.encode(whole | chunk)]
 
     def text(self, body: bytes) -> str:
-        """Return what the first choice says."""
         try:
             choices = CHAT_REPLY.decode(body).choices
         except UNREADABLE:

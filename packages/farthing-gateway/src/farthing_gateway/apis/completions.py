@@ -61,7 +61,6 @@ class Completions(ChatCompletions):
     limit: ClassVar = "max_tokens"
 
     def to_chat(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Return a chat whose user says the prompt."""
         prompt = body.get("prompt", "")
         some = prompt if isinstance(prompt, list) else [prompt]
         said = some[0] if len(some) == 1 and isinstance(some[0], str) else None
@@ -77,7 +76,6 @@ class Completions(ChatCompletions):
         return prompts * max(body.get("n") or 1, body.get("best_of") or 1)
 
     def text(self, body: bytes) -> str:
-        """Return what the first choice says."""
         try:
             choices = _BODY.decode(body).choices
         except UNREADABLE:
@@ -85,13 +83,11 @@ class Completions(ChatCompletions):
         return "".join(c.text for c in choices if c.index == 0 and isinstance(c.text, str))
 
     def whole(self, chat: bytes) -> bytes:
-        """Return a chat's reply as a completion."""
         raw, reply = msgspec.json.decode(chat), CHAT_REPLY.decode(chat)
         choices = [_choice(c.index, c.said.text, c.finish_reason) for c in reply.choices]
         return msgspec.json.encode(_renamed(raw) | {"choices": choices})
 
     def translator(self, _: str) -> "CompletionChunks":
-        """Return what writes chunks as those of a completion."""
         return CompletionChunks()
 
 

@@ -47,11 +47,9 @@ class Embeddings(Api):
         return {"model": body["model"], "messages": [{"role": "user", "content": said}]}, "input"
 
     def replies(self, _: Mapping[str, Any]) -> int:
-        """Return none: vectors are no output tokens."""
         return 0
 
     def read(self, body: bytes) -> ReadReply:
-        """Return what a whole reply says."""
         found = _REPLY.decode(body)
         return ReadReply(read_usage({"completion_tokens": 0, **(found.usage or {})}), found.model)
 
@@ -60,7 +58,6 @@ class Embeddings(Api):
         raise BadRequestError("embeddings do not come in pieces")
 
     def text(self, _: bytes) -> str:
-        """Return nothing: vectors say no words."""
         return ""
 
 

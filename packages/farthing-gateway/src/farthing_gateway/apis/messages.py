@@ -120,16 +120,13 @@ class Messages(Api):
         return chat, other
 
     def read(self, body: bytes) -> ReadReply:
-        """Return what a whole reply says."""
         found = _MESSAGE.decode(body)
         return ReadReply(usage_in(body), found.model)
 
     def reader(self) -> "MessagesReader":
-        """Return a reader of one stream."""
         return MessagesReader()
 
     def events(self, body: bytes) -> list[bytes]:
-        """Return a whole reply as the events of its stream."""
         try:
             whole = msgspec.json.decode(body)
             told = [one for at, part in enumerate(whole["content"]) for one in _block(at, part)]
@@ -141,7 +138,6 @@ class Messages(Api):
         return [begun, *told, delta, _event("message_stop")]
 
     def text(self, body: bytes) -> str:
-        """Return what it says."""
         try:
             parts = _MESSAGE.decode(body).content
         except UNREADABLE:
@@ -151,7 +147,6 @@ class Messages(Api):
         )
 
     def text_in_piece(self, data: bytes) -> str:
-        """Return what an event adds to it."""
         if b"text_delta" not in data:
             return ""
         delta = _EVENT.decode(data).delta
@@ -159,7 +154,6 @@ class Messages(Api):
         return str(delta.get("text", "")) if told else ""
 
     def whole(self, chat: bytes) -> bytes:
-        """Return a chat's reply as a message."""
         reply = CHAT_REPLY.decode(chat)
         first = reply.choices[0]
         said = [{"type": "text", "text": first.said.text}]
@@ -170,16 +164,13 @@ class Messages(Api):
         return msgspec.json.encode(begun | {"usage": _usage(usage)})
 
     def translator(self, model: str) -> "MessageEvents":
-        """Return what writes a chat's stream as a message's."""
         return MessageEvents(model)
 
     def problem(self, why: ApiError) -> dict[str, Any]:
-        """Return Anthropic's form of a refusal."""
         said = {"type": error_type(why.status), "message": why.message, "code": why.code}
         return {"type": "error", "error": said | {"param": why.param}}
 
     def event(self, piece: bytes) -> bytes:
-        """Return an event with its name."""
         return typed_event(piece)
 
 
@@ -191,7 +182,6 @@ class MessagesReader:
         self._finished = 0
 
     def read(self, data: bytes) -> ReadPiece:
-        """Return what an event says."""
         found = _EVENT.decode(data)
         if found.type == "message_start" and found.message is not None:
             begun = read_usage(found.message.usage)
@@ -231,7 +221,6 @@ class MessageEvents:
         return found
 
     def end(self, usage: Usage) -> list[bytes]:
-        """Return the events after the last chunk."""
         ended = {"stop_reason": self._finish, "stop_sequence": None}
         return [
             *self._begin(),

@@ -82,7 +82,6 @@ class ResponseEvents:
         return found
 
     def end(self, usage: Usage) -> list[bytes]:
-        """Return the events after the last chunk."""
         found = [] if self._number else self._begin()
         text, written = "".join(self._said), self._written
         part = response_part(text, refused=self._refused)

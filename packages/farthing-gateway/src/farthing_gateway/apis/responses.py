@@ -141,16 +141,13 @@ class Responses(Api):
         return chat, other
 
     def read(self, body: bytes) -> ReadReply:
-        """Return what a whole reply says."""
         found = _RESPONSE.decode(body)
         return ReadReply(_with_uses(usage_in(body), found.output), found.model)
 
     def reader(self) -> "ResponsesReader":
-        """Return a reader of one stream."""
         return ResponsesReader()
 
     def events(self, body: bytes) -> list[bytes]:
-        """Return a whole reply as the event that ends its stream."""
         try:
             status = _RESPONSE.decode(body).status
         except UNREADABLE:
@@ -158,7 +155,6 @@ class Responses(Api):
         return [b'{"type":"response.%s","response":%s}' % (status.encode(), body)]
 
     def text(self, body: bytes) -> str:
-        """Return what its messages say."""
         try:
             items = _RESPONSE.decode(body).output
         except UNREADABLE:
@@ -167,7 +163,6 @@ class Responses(Api):
         return "".join(part.text or part.refusal for part in parts)
 
     def text_in_piece(self, data: bytes) -> str:
-        """Return what an event adds to it."""
         if b"_text.delta" not in data and b"refusal.delta" not in data:
             return ""
         found = _EVENT.decode(data)
@@ -175,7 +170,6 @@ class Responses(Api):
         return found.delta if found.type in kinds and isinstance(found.delta, str) else ""
 
     def whole(self, chat: bytes) -> bytes:
-        """Return a chat's reply as a response."""
         reply = CHAT_REPLY.decode(chat)
         first = reply.choices[0]
         usage = reply.counted or Usage(0, 0)
@@ -184,7 +178,6 @@ class Responses(Api):
         return msgspec.json.encode(made)
 
     def translator(self, model: str) -> "ResponseEvents":
-        """Return what writes a chat's stream as a response's."""
         return ResponseEvents(WrittenResponse(model))
 
     def problem(self, why: ApiError) -> dict[str, Any]:
@@ -192,7 +185,6 @@ class Responses(Api):
         return {"type": "error", **CHAT.problem(why)}
 
     def event(self, piece: bytes) -> bytes:
-        """Return an event with its name."""
         return typed_event(piece)
 
 

@@ -61,7 +61,6 @@ class GatewayDatabase:
         return self.database
 
     def _said(self, field: str) -> str | None:
-        """Return a field of `[serve]` that is a text; None: it is not there."""
         serve = {} if self.config is None else read_toml(self.config).get("serve")
         said = serve.get(field) if isinstance(serve, dict) else None
         return said if isinstance(said, str) and said else None

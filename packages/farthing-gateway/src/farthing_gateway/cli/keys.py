@@ -169,7 +169,6 @@ def limit(
 
 
 def _doubt(models: Sequence[str], config: Path) -> None:
-    """Say which models a configuration does not have; they may come later."""
     from farthing.models.thinking import split_name
     from farthing.models.toml import read_toml
     from farthing_gateway.config_sections import PREFIX
@@ -196,7 +195,6 @@ def _ended(text: str) -> "tuple[Unit, Period]":
 
 
 def _with(where: str, ask: "Callable[[Keys], Awaitable[T]]", *, make: bool = False) -> T:
-    """Return what is asked of the keys of a database; it may be made."""
     from farthing_gateway.storage.keys import open_keys
     from farthing_gateway.storage.migrations import migrate
 
@@ -250,7 +248,6 @@ def _table(records: "Sequence[KeyRecord]") -> Table:
 
 
 def _allowed(record: "KeyRecord") -> str:
-    """Say what a key may do."""
     parts = [", ".join(sorted(record.scopes)), ", ".join(record.models) or "all models"]
     return "; ".join([*parts, *map(_limit, record.limits)])
 

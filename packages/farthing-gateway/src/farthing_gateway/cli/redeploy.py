@@ -115,7 +115,6 @@ def rollback(
 
 
 def _lines(done: "BundleRecalibration") -> list[str]:
-    """Say what came of it, the money first."""
     found = done.found
     audits = f"{counted(found.proving, 'audit')} {done.period},"
     kept = f"{found.new.good:.1%} keep the promise"
@@ -130,7 +129,6 @@ def _lines(done: "BundleRecalibration") -> list[str]:
 
 
 def _instead(done: "BundleRecalibration", config: Path) -> str:
-    """Say what else there is to do where nothing is proved."""
     of = f"--policy {done.place.policy}"
     if len(done.place.section.bundles) > 1:
         of += f" --mode {done.place.mode}"
@@ -164,7 +162,6 @@ def _threshold(bundle: "Bundle") -> str:
 
 
 def _anew(done: "BundleRecalibration") -> dict[str, Any]:
-    """Return what came of it as JSON values; money in nano-dollars, of a request."""
     found, audits = done.found, done.audits
     return {
         "policy": done.place.policy,
@@ -194,7 +191,6 @@ def _anew(done: "BundleRecalibration") -> dict[str, Any]:
 
 
 def _say_back(found: "Versions") -> None:
-    """Say what decides now, and warn where an alarm had ended it."""
     present = found.version(found.history.present)
     remark(f"{found.place.folder} is version {present.number} again. {_says(present)}")
     for rang in present.alarms[:1]:
@@ -205,7 +201,6 @@ def _say_back(found: "Versions") -> None:
 
 
 def _table(found: "Versions") -> Table:
-    """Show the versions, the newest first; a star marks the one that decides."""
     lines = []
     for version in found.listed:
         change = version.change
@@ -220,7 +215,6 @@ def _table(found: "Versions") -> Table:
 
 
 def _promise(one: "BundleVersion") -> str:
-    """Say what a version promises, how it came, and whether an alarm rang."""
     change = one.change
     by = f" by {change.by}" if change is not None and change.by else ""
     came = "" if change is None else f"{change.how}{by}. "

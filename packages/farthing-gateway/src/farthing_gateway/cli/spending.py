@@ -95,7 +95,6 @@ async def _charged(config: "ServeConfig") -> "SpendingReport":
 async def _settled(
     config: "ServeConfig", name: str, nano: int, *, beyond: bool
 ) -> "tuple[UnknownCall, ...]":
-    """Settle a call of unknown outcome; return those that are left."""
     from farthing.money import dollars
     from farthing_gateway.storage.ledger.base import Amount
     from farthing_gateway.storage.ledger.ledger import open_ledger

@@ -57,7 +57,7 @@ def export(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz, .parquet.",
+            help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz.",
         ),
     ],
     where: GatewayDatabase,
@@ -176,7 +176,6 @@ async def _read(
 
 
 def _check_policy(policy: str, found: "TrafficSummary", config: Path | None) -> None:
-    """Refuse a policy that is neither in the traffic nor in the configuration."""
     from farthing.errors import UnknownNameError
     from farthing.models.toml import read_toml
 
@@ -240,7 +239,6 @@ def _sentence(found: "TrafficSummary") -> str:
 
 
 def _outside(found: "TrafficSummary") -> Iterator[tuple[str, str]]:
-    """Yield policies, and how many requests are outside their tasks and by what."""
     for one in found.outside:
         why = _OTHER.get(one.reason, one.reason)
         number, share = counted(one.requests, "request"), found.share_outside(one)
@@ -248,7 +246,6 @@ def _outside(found: "TrafficSummary") -> Iterator[tuple[str, str]]:
 
 
 def _notes(found: "TrafficSummary") -> Iterator[str]:
-    """Yield what the figures leave out."""
     from farthing.money import dollars
 
     if found.trials_left_out:

@@ -74,7 +74,6 @@ async def _read(where: str) -> "Found":
 
 
 async def _close(where: str, alarm: str) -> None:
-    """Close an alarm."""
     watch = await _opened(where)
     try:
         if not await watch.close_alarm(alarm, getpass.getuser()):

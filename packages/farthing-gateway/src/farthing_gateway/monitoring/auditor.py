@@ -169,7 +169,6 @@ class Auditor:
         *,
         failed: bool,
     ) -> None:
-        """Attach what was answered, and end the audit or have it wait, in one transaction."""
         writer, worker, now = uuid4().hex, self.traffic.worker, datetime.now(UTC)
         tries = audit.tries + (found.unpaid_until is None)
         failed = failed or (found.left and tries >= MOST_TRIES)
@@ -195,7 +194,6 @@ class Auditor:
     async def _graded(
         self, audit: Audit, asked: RequestRecord, policy: Audited, writer: str, *, failed: bool
     ) -> list[Step]:
-        """Return the steps that grade it, where that can be done now."""
         decided = asked.decided
         if audit.purpose != AUDIT or decided is None:
             return []
@@ -218,5 +216,4 @@ def _with(passed: RequestRecord, calls: Sequence[Call]) -> RequestRecord:
 
 
 def _roles(passed: RequestRecord) -> set[str]:
-    """Return which models were asked by themselves."""
     return {call.role for call in passed.trace.calls if answered_directly(call)}

@@ -23,7 +23,6 @@ class Place:
         return self.policy, self.mode
 
     def __str__(self) -> str:
-        """Name both, the mode only where there are several."""
         return self.policy if len(self.section.bundles) == 1 else f"{self.policy}, {self.mode}"
 
 

@@ -111,7 +111,6 @@ async def _count(database: Database, under: Under, delta: float) -> int:
 
 
 def _begun(events: Sequence[tuple[str, AnyEvent]], delta: float) -> CertificateStats | None:
-    """Return the state of a certificate without one; None until it has replied."""
     first = next((event for _, event in events if isinstance(event, Replied)), None)
     return None if first is None else begin(first, delta)
 

@@ -80,7 +80,11 @@ async def audited_traces(
     if gold:
         known: dict[str, str] = dict(await database.read(_GOLD, *place.names, microseconds(since)))
         ungraded = sum(one.id not in known for one in even)
-        even = [_with_gold(one, known[one.id]) for one in even if one.id in known]
+        even = [
+            replace(one, trace=msgspec.structs.replace(one.trace, gold=[known[one.id]]))
+            for one in even
+            if one.id in known
+        ]
     pool = as_pool(even, place.section.pool)
     system = next((one for one in reversed(pool.systems) if one is not None), None)
     kept, pending, older = [], 0, 0
@@ -121,10 +125,6 @@ def thin(drawn: Sequence[RequestRecord], seed: int) -> tuple[list[RequestRecord]
         if likely <= least or chance(THINNED, one.id, seed) < least / likely
     ]
     return kept, len(drawn) - len(kept)
-
-
-def _with_gold(passed: RequestRecord, gold: str) -> RequestRecord:
-    return replace(passed, trace=msgspec.structs.replace(passed.trace, gold=[gold]))
 
 
 async def _read(database: Database, place: Place, since: datetime) -> list[RequestRecord]:

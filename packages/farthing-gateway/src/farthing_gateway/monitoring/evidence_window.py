@@ -20,7 +20,6 @@ class Period:
     """Alarms that rang within it."""
 
     def __str__(self) -> str:
-        """Say both."""
         return f"since {self.since:%Y-%m-%d %H:%M:%S} UTC, {self.why}"
 
 

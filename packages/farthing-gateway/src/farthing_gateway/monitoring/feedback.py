@@ -146,7 +146,6 @@ async def gold_of(database: Database, id: str) -> str | None:  # noqa: A002
 
 
 def _grade(said: Feedback, passed: RequestRecord, task: Task) -> float | None:
-    """Return how right what was returned is."""
     if said.grade is not None:
         return float(said.grade)
     gold = said.gold or ""
@@ -178,7 +177,6 @@ def _counted(
     value: float | None,
     write: tuple[float | None, str],
 ) -> list[Step]:
-    """Return the steps by which it is counted, once, after feedback was written."""
     found, (was, writer) = under(passed), write
     if audit is not None and _is_drawn(audit):
         return [] if value is None else grade(audit, value, passed.group, writer)
@@ -190,12 +188,10 @@ def _counted(
 
 
 def _is_drawn(audit: Audit | None) -> bool:
-    """Return whether chance drew a request to be graded by feedback."""
     return audit is not None and audit.purpose == AUDIT and audit.graded_by == "feedback"
 
 
 def _kept(keeping: TextRetention, said: Feedback) -> tuple[str | None, str | None]:
-    """Return what is written of an accepted answer and of a comment."""
     if not keeping.prompts:
         return None, None
     try:

@@ -239,10 +239,7 @@ def _tested(
 ) -> tuple[CertificateStats, list[Raised]]:
     """Test the promise against grades, and each signal against having changed.
 
-    Args:
-        whole: after the events were counted.
-        events: what happened.
-        floor: of all audits that were graded before.
+    The events are counted already; `floor` is of the audits that were graded before.
     """
     level, raised = whole.delta / SHARES, []
     promise, lately = whole.promise, dict(whole.lately)

@@ -59,7 +59,6 @@ class StoredWatch:
     """What is watched, in a database; see `Watch`."""
 
     def __init__(self, database: Database) -> None:
-        """Take a gateway's database."""
         self.database = database
 
     async def kept(self, *, groups: bool = True) -> list[PromiseStatus]:
@@ -93,7 +92,6 @@ class StoredWatch:
         return sorted(found, key=lambda one: (one.policy, one.mode, one.certificate) not in latest)
 
     async def alarms(self, *, only_open: bool = False) -> list[Alarm]:
-        """Return alarms, the newest first."""
         rows = await self.database.read(_ALARMS, int(only_open))
         return [_alarm(row) for row in rows]
 
@@ -109,7 +107,6 @@ class StoredWatch:
         return bool(await self.database.write(begun_anew, close))
 
     async def deployed(self, policy: str | None = None) -> list[Deployed]:
-        """Return which bundles decided since when, the newest first."""
         return await deployments(self.database, policy)
 
     async def ungraded(self, most: int = MOST_UNGRADED) -> list[Ungraded]:
@@ -118,7 +115,6 @@ class StoredWatch:
         return [Ungraded(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]
 
     async def ended(self) -> dict[Under, str]:
-        """Return whose promise an open alarm ended, and what is said of it."""
         return {
             Under(one.policy, one.mode, one.certificate): ended_by(one)
             for one in await self.alarms(only_open=True)
@@ -135,11 +131,9 @@ class StoredWatch:
             await self.database.write(Step(sql, [(microseconds(at),)]))
 
     async def aclose(self) -> None:
-        """Close the database."""
         await self.database.aclose()
 
     async def _in_force(self) -> set[Row]:
-        """Return the newest certificate of each policy's mode."""
         newest: dict[tuple[str, str], Row] = {}
         for one in await self.deployed():
             row = (one.policy, one.mode, one.certificate)
@@ -191,7 +185,6 @@ def meaning(kept: PromiseStatus) -> str:
 
 
 def _since(kept: PromiseStatus) -> str:
-    """Say how it is kept since the last alarm about it; empty where none rang."""
     recent = kept.recent
     if recent is None:
         return ""
@@ -268,7 +261,6 @@ def _recent(whole: CertificateStats, part: StreamStats, alarm: Alarm) -> StatusS
 
 
 def _shown(mean: MeanState, *, parity: bool) -> tuple[float | None, float | None, float | None]:
-    """Return the share and the ends of its interval; None each without observations."""
     share, (low, high) = estimate(mean), interval(mean)
     if share is None:
         return None, None, None

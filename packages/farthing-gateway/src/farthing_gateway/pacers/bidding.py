@@ -147,7 +147,6 @@ class Bidding:
         return replace(self, worth=Worth(table, unit, middle, slope, ratio))
 
     def first_price(self) -> float:
-        """Return 0, which is not read."""
         return 0.0
 
     def price(self, state: PacingState, now: float, /) -> float:
@@ -159,7 +158,6 @@ class Bidding:
         return max(0.0, 1.0 - rate / PRIOR_SHARES) / PRIOR_SHARES
 
     def settled(self, _state: PacingState, _spent_nano: int, _now: float, /) -> float:
-        """Return 0, which is not read."""
         return self.first_price()
 
     def forgone(self, state: PacingState, nano: int, now: float, /) -> float:

@@ -34,7 +34,6 @@ class Proportional:
     """What `farthing methods` says of it."""
 
     def first_price(self) -> float:
-        """Return 0, which is not read."""
         return 0.0
 
     def price(self, state: PacingState, now: float, /) -> float:
@@ -43,7 +42,6 @@ class Proportional:
         return self.gain * lead_nano / max(1, state.budget_nano - state.spent_nano)
 
     def settled(self, _state: PacingState, _spent_nano: int, _now: float, /) -> float:
-        """Return 0, which is not read."""
         return self.first_price()
 
 

@@ -91,7 +91,6 @@ class Shadow:
             await self.traffic.attach(trial.trace.id, calls)
 
     async def _ask(self, agent: Agent, trial: ShadowRequest) -> Call | None:
-        """Return what a model says; None where money or the model did not allow it."""
         try:
             return await self.asking.ask(agent, trial.trace.id, trial.trace.question)
         except FarthingError:

@@ -127,7 +127,6 @@ class TextRetention:
         return answer
 
     def _part(self, part: Any) -> Any:
-        """Return what is written of a piece of a message."""
         if isinstance(part, dict):
             return {without_keys(str(name)): self._part(value) for name, value in part.items()}
         if isinstance(part, list | tuple):

@@ -230,7 +230,6 @@ class Traffic:
         self._outside -= outside
 
     def _steps(self, batch: Sequence[_Record]) -> tuple[list[Step], Counter[str]]:
-        """Return what writes a batch, and what was lost; in a thread, as hooks may be slow."""
         inserts: list[Row] = []
         updates: list[Row] = []
         counted: list[RequestRecord] = []

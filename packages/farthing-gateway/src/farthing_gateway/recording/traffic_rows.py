@@ -148,7 +148,6 @@ def cost_of(calls: Sequence[Call]) -> int:
 
 
 def _lines(later: str) -> Iterator[Call]:
-    """Yield the calls at the end of a row."""
     for line in filter(None, later.split("\n")):  # not splitlines: JSON may hold U+2028
         yield msgspec.json.decode(line, type=Call)
 

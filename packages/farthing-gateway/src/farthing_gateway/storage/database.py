@@ -139,7 +139,6 @@ class SqliteDatabase:
 
     @classmethod
     async def open(cls, path: str) -> "SqliteDatabase":
-        """Open a file; see `connect`."""
         opened = cls(path)
         try:
             await opened._run(opened._connect)
@@ -149,15 +148,12 @@ class SqliteDatabase:
         return opened
 
     async def write(self, *steps: Step) -> int:
-        """Run the steps in one transaction; see `Database`."""
         return await self._run(self._write, steps)
 
     async def read(self, sql: str, *values: Any) -> list[Row]:
-        """Return the rows of a query; see `Database`."""
         return await self._run(self._read, sql, values)
 
     async def aclose(self) -> None:
-        """Close the file and end the thread."""
         await self._run(self._connection.close)
         self._thread.shutdown()
 

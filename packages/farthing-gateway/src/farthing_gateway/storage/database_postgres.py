@@ -48,7 +48,6 @@ class PostgresDatabase:
 
     @classmethod
     async def open(cls, url: str) -> "PostgresDatabase":
-        """Connect to a server; see `connect`."""
         async with _explaining(url):
             pool = await asyncpg.create_pool(
                 url, min_size=1, max_size=MOST_CONNECTIONS, timeout=PATIENCE_S
@@ -64,11 +63,9 @@ class PostgresDatabase:
         return opened
 
     async def write(self, *steps: Step) -> int:
-        """Run the steps in one transaction; see `Database`."""
         return await self._in_transaction(partial(_run, steps))
 
     async def read(self, sql: str, *values: Any) -> list[Row]:
-        """Return the rows of a query; see `Database`."""
 
         async def rows(connection: "Connection") -> list[Row]:
             return [tuple(row) for row in await connection.fetch(sql, *values)]
@@ -76,7 +73,6 @@ class PostgresDatabase:
         return await self._again(rows)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._pool.close()
 
     async def _in_transaction(self, work: "Callable[[Connection], Awaitable[T]]") -> T:
@@ -106,7 +102,6 @@ class PostgresDatabase:
         return await self._again(transact)
 
     async def _committed(self, connection: "Connection", begun: "_Transaction") -> bool:
-        """Return whether a transaction was committed, once its fate is known."""
         if await connection.fetchval(self._server) != begun.server:
             raise StoreError(
                 f"PostgreSQL at {shown(self._url)}: another server took its place amid a write, "
@@ -151,7 +146,6 @@ async def _explaining(url: str) -> AsyncIterator[None]:
 
 
 async def _run(steps: Sequence[Step], connection: "Connection") -> int:
-    """Run steps; return how many rows the last one changed."""
     changed = 0
     for step in steps:
         if len(step.rows) == 1:

@@ -195,11 +195,9 @@ class Keys:
         return [_record(row)[1] for row in rows]
 
     async def aclose(self) -> None:
-        """Close the database."""
         await self._database.aclose()
 
     async def _named(self, id_or_name: str) -> KeyRecord:
-        """Return the key of an id or a name, one that is not revoked before others."""
         keys = await self.list()
         found = [key for key in keys if key.id == id_or_name]
         found += [key for key in keys if key.name == id_or_name and key.revoked_at is None]
@@ -209,7 +207,6 @@ class Keys:
         return found[0]
 
     async def _looked_up(self, key_id: str) -> _Found:
-        """Return what the database said of an id not long ago."""
         asked_at = self._seconds()
         until, found = self._remembered.get(key_id, (asked_at, (_NOBODY, None)))
         if asked_at < until:
@@ -250,8 +247,9 @@ def _changed(
 
 def _check(record: KeyRecord) -> None:
     if not _NAME.fullmatch(record.name) or _ID.fullmatch(record.name):
+        shown = "..." if _SECRET_LIKE.match(record.name) else record.name[:40]
         raise InputError(
-            f"'{_shown(record.name)}' cannot name a key; give up to 63 letters, digits, dots and "
+            f"'{shown}' cannot name a key; give up to 63 letters, digits, dots and "
             "dashes, and not eight hexadecimal digits, which are an id"
         )
     for text in (record.name, record.team or "", *record.models):
@@ -265,10 +263,6 @@ def _check(record: KeyRecord) -> None:
         raise InputError("a limit is below 0; give the most that may be spent")
     if record.expires_at is not None and record.expires_at <= record.made_at:
         raise InputError("the key would have expired already; give a later date")
-
-
-def _shown(name: str) -> str:
-    return "..." if _SECRET_LIKE.match(name) else name[:40]
 
 
 def _row(record: KeyRecord, digest: str) -> Row:
@@ -289,7 +283,6 @@ def _json(values: Any) -> str:
 
 
 def _record(row: Row) -> tuple[str, KeyRecord]:
-    """Return the digest of a row of `_SELECT`, and its record."""
     digest, key_id, name, team, scopes, limits, models, made, revoked, expires = row
     return digest, KeyRecord(
         id=key_id,

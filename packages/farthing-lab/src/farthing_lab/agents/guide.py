@@ -11,8 +11,8 @@ from farthing.errors import AuthenticationError, ModelError
 from farthing.models.base import Model, Prompt, TokenLogprob
 from farthing.runtime.agents.base import AgentParts, AgentSection, TopLogprobs
 from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
-from farthing.tasks.replies import read_verdict
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
+from farthing_lab.agents.replies import read_verdict
 
 _VERDICT_TOKENS = 8
 """A sample is asked for its verdict alone."""
@@ -27,7 +27,6 @@ class GuideSection(AgentSection, frozen=True, kw_only=True, tag="guide"):
     """Alternatives to each token to ask for; 0 asks for no log-probabilities."""
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent, in the role `guide`."""
         return GuideAgent(parts.models[self.model], parts.prompts, name, **self.options())
 
 

@@ -12,8 +12,8 @@ import msgspec
 from farthing.models.base import Message, Model, Prompt
 from farthing.runtime.agents.base import AgentParts, AgentSection
 from farthing.runtime.base import Agent, AgentReply, CountingClient, SpeakingAgent, Turn
-from farthing.tasks.replies import read_exit, read_number
 from farthing.tasks.templates import BUILT_IN, NOTHING, PromptTemplates, asked
+from farthing_lab.agents.replies import read_exit, read_number
 
 _MOST_TOKENS = 16
 _AGREES = {True: "yes", False: "no", None: "unknown"}
@@ -26,7 +26,6 @@ class PolicyAgentSection(AgentSection, frozen=True, kw_only=True, tag="policy"):
     """What it is told to aim at."""
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent."""
         model, named = parts.models[self.model], name.removeprefix("policy-")
         return LlmPolicyAgent(model, named, prompts=parts.prompts, **self.options())
 
@@ -35,7 +34,6 @@ class ExitSection(AgentSection, frozen=True, kw_only=True, tag="exit"):
     """The section `[agents.exit-ROLE]`."""
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent."""
         model, answering = parts.models[self.model], name.removeprefix("exit-")
         return LlmExitAgent(model, answering, parts.prompts, **self.options())
 
@@ -60,7 +58,6 @@ class LlmPolicyAgent(SpeakingAgent):
 
     @property
     def role(self) -> str:
-        """`policy-NAME`."""
         return f"policy-{self.name}"
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
@@ -101,7 +98,6 @@ class LlmExitAgent(SpeakingAgent):
 
     @property
     def role(self) -> str:
-        """`exit-ROLE`."""
         return f"exit-{self.answering}"
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:

@@ -72,7 +72,6 @@ class ReactSection(AgentSection, frozen=True, kw_only=True, tag="react"):
     """Whether an answer is verified while steps and budget are left."""
 
     def check(self, file: str, field: str) -> None:
-        """Refuse a budget of something else, or a tracker without a budget."""
         for name, most in (self.budget or {}).items():
             if name not in _RESOURCES:
                 problem = f"takes no `{name}`; it takes {', '.join(_RESOURCES[:-1])} and {MONEY}"
@@ -87,7 +86,6 @@ class ReactSection(AgentSection, frozen=True, kw_only=True, tag="react"):
             plugins.load("agents", self.tracker)  # an unknown one is refused as such
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent."""
         options: dict[str, Any] = self.options("search", "budget", "tracker")
         if self.budget is not None:
             amounts = self.budget.items()
@@ -182,7 +180,6 @@ class _ReactEpisode:
         self._before = len(self._messages)
 
     async def play(self) -> AgentReply:
-        """Take steps until an answer is given, or nothing more may be asked."""
         answer: str | None = None
         while self._fits(self._messages):
             reply, action = await self._ask()
@@ -328,12 +325,10 @@ class ToolBudget:
         return self._allows(AgentStep("prompt", needs))
 
     def asked(self, done: Completion) -> None:
-        """Charge a prompt that was answered."""
         tokens = done.usage.input_tokens + done.usage.output_tokens
         self._charge({TOKENS: tokens, MONEY: done.cost_nano or 0})
 
     def used(self, tool: Tool, cost_nano: int) -> None:
-        """Charge a use of a tool."""
         self._charge({tool.name: 1, MONEY: cost_nano})
 
     def _allows(self, step: AgentStep) -> bool:

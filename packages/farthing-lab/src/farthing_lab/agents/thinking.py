@@ -53,7 +53,6 @@ class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
     """Alternatives to each token of an answer to ask for."""
 
     def check(self, file: str, field: str) -> None:
-        """Refuse cuts out of order, and an end that cannot be told from a thought."""
         if any(after <= before for before, after in pairwise(self.cuts)):
             problem = "must ascend, as [256, 512, 1024]; each is the tokens of thought up to it"
             raise ConfigError(file, f"{field}.cuts", problem)
@@ -61,7 +60,6 @@ class ThinkingSection(AgentSection, frozen=True, kw_only=True, tag="thinking"):
             raise ConfigError(file, f"{field}.closes", "is empty; give what ends a thought")
 
     def agent(self, name: str, parts: AgentParts) -> Agent:
-        """Return the agent."""
         model, prompts = parts.models[self.model], parts.prompts
         return ThinkingAgent(model, role=name, prompts=prompts, **self.options())
 
@@ -127,7 +125,8 @@ class ThinkingAgent:
         """Return the answer at the round's cut; where the thought has ended before, that one."""
         earlier = [call for call in turn.so_far if call.role == self.role]
         if earlier and earlier[-1].ended:
-            return _again(earlier[-1], turn.round)
+            free = {"input_tokens": 0, "output_tokens": 0, "latency_s": 0.0, "cost_usd": 0.0}
+            return structs.replace(earlier[-1], round=turn.round, text=None, **free)
         return await recorded(self, turn, client, self._speak)
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
@@ -170,7 +169,6 @@ class ThinkingAgent:
 
 
 def _begun(text: str) -> tuple[Message, ...]:
-    """Return the message that the assistant is to go on with, if it has begun one."""
     return (Message("assistant", text),) if text else ()
 
 
@@ -185,13 +183,6 @@ def _new(begun: Message, text: str) -> str | None:
         told, said = told.strip(), text.lstrip()  # as templates trim messages
     repeated = begun.role == "assistant" and told.strip() and said.startswith(told)
     return said[len(told) :] if repeated else None
-
-
-def _again(end: Call, number: int) -> Call:
-    """Return the answer of a thought that has ended, at a later cut: nothing is asked or paid."""
-    return structs.replace(
-        end, round=number, text=None, input_tokens=0, output_tokens=0, latency_s=0.0, cost_usd=0.0
-    )
 
 
 def _of_stopping(more: Completion, done: Completion, *, again: bool) -> dict[str, float]:

@@ -87,7 +87,6 @@ class ComparedPromise:
     population: Population = "all"
 
     def read(self, alpha: Fraction) -> "Promise":
-        """Return the promise, with a share of misses."""
         return asked_for(self.promise, alpha, {**self.given, "population": self.population})
 
 

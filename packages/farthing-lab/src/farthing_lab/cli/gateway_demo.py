@@ -167,14 +167,13 @@ async def _ask(session: Any, client: DemoClient, model: str, problem: Any) -> De
 
 
 def _write_config(out: Path, port: int, models: int) -> None:
-    text = (package_files("farthing.cli") / "demo_gateway" / CONFIG).read_text(encoding="utf-8")
+    text = (package_files("farthing_lab.cli") / "demo_gateway" / CONFIG).read_text(encoding="utf-8")
     out.mkdir(parents=True, exist_ok=True)
     filled = Template(text).substitute(PORT=port, MODELS=models)
     (out / CONFIG).write_text(filled, encoding="utf-8")
 
 
 def _free(n: int) -> list[int]:
-    """Return ports that are free now."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     ports = [int(one.getsockname()[1]) for one in held]
     for one in held:
@@ -184,7 +183,6 @@ def _free(n: int) -> list[int]:
 
 @contextmanager
 def _running(out: Path, command: str, port: int) -> Iterator[None]:
-    """Run a server while the block runs, from the moment when it answers."""
     remark(f"$ farthing {command} &")
     log = out / f"{command.split(maxsplit=1)[0]}.log"
     with log.open("wb") as written:

@@ -29,9 +29,7 @@ def generate(
             autocompletion=presets,
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .jsonl or .jsonl.gz file.")],
     n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Number of questions.")] = 1400,
     seed: Seed = 0,
     horizon: Annotated[

@@ -38,7 +38,6 @@ class StudyGroup(PlainGroup):
     """The registered studies; one is imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all studies."""
         del ctx
         return plugins.names("studies")
 
@@ -107,7 +106,6 @@ def command_of(kind: type[Any]) -> Any:
 
 
 def _annotation(kind: Any, option: StudyOption) -> Any:
-    """Return what typer reads of a field."""
     of_usd = "Fraction" in str(kind) and not option.share
     metavars = (name for name in METAVARS if name in str(kind) and "Literal" not in str(kind))
     given: dict[str, Any] = {

@@ -1,12 +1,13 @@
-"""The same job on several workers of a Ray cluster; log, money and traces stay in one store.
+"""Collections and trainings on a Ray cluster: the results are those of one process.
 
-One actor, the keeper, has the store. Each worker has its share of the questions, of the limits
-and of the money that is left, and asks the keeper before and after every try.
+Joins the cluster that `RAY_ADDRESS` names, else starts one here. Of a collection one actor, the
+keeper, has the store. Each worker has its share of the questions, of the limits and of the money
+that is left, and asks the keeper before and after every try. A training takes one core.
 """
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from farthing.budgets.ledger import Balance, MemoryLedger, Reservation
-from farthing.errors import BudgetError, MissingExtraError, ModelError
+from farthing.errors import BudgetError, InputError, MissingExtraError, ModelError
+from farthing.methods.base import Silent
 from farthing.models.base import Completion
+from farthing.recommendation.base import Event, Watch
 from farthing.runtime.collect import (
     INTERRUPTED,
     CollectionProgress,
@@ -37,9 +40,11 @@ from farthing.runtime.meter import Meter
 from farthing.runtime.unrecorded import unrecorded
 from farthing.tasks.base import Question
 from farthing.tasks.tools import ToolReply
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.base import Trace
 from farthing.traces.store import Store
 from farthing.traces.system import System
+from farthing_lab.comparison.parallel import OnResult, Result, Task, drop
 
 _POLL_S = 0.2
 
@@ -49,23 +54,22 @@ def collect_on_ray(
 ) -> Report:
     """Record a job's questions into a store of this machine, on workers of a Ray cluster.
 
-    Joins the cluster that `RAY_ADDRESS` names, else starts one here. The workers must see the
-    job's files and keys; each takes its share of limits, money and questions. `cap_nano` is the
-    most that may be spent in this store, earlier runs included.
+    The workers must see the job's files and keys. `cap_nano` is the most that may be spent in
+    this store, earlier runs included.
     """
-    ray = cluster("collecting on Ray")
+    ray = _cluster("collecting on Ray")
     questions = job.questions()
     keeper = ray.remote(Keeper).options(num_cpus=0).remote()
     try:
         opened = keeper.open.remote(str(path.absolute()), cap_nano, source_of(job), job.system())
-        balance = result_of(ray, opened)
+        balance = _result_of(ray, opened)
         todo = asyncio.run(_unrecorded(job, questions, path))
         work = ray.remote(_work).options(num_cpus=0)
         share = Share(balance.left_nano // workers, workers)
         parts = [work.remote(job, todo[k::workers], keeper, share, k) for k in range(workers)]
         _watch(ray, keeper, parts, show)
-        progress = sum_of(result_of(ray, part) for part in parts)
-        balance, unknown = result_of(ray, keeper.close.remote())
+        progress = _sum_of(_result_of(ray, part) for part in parts)
+        balance, unknown = _result_of(ray, keeper.close.remote())
         return Report(progress, balance, len(questions) - len(todo), unknown)
     finally:
         ray.kill(keeper)
@@ -81,17 +85,8 @@ async def _unrecorded(job: Job, questions: list[Question], path: Path) -> list[Q
             await closable.aclose()
 
 
-def result_of(ray: Any, reference: Any) -> Any:
-    """Return a result of the cluster, or raise its failure as it was raised there."""
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-
-
 def _watch(ray: Any, keeper: Any, parts: list[Any], show: Show) -> None:
-    """Show the progress until every worker has ended; the first Ctrl-C stops them in order."""
-    stopped = False
+    stopped = False  # the first Ctrl-C stops the workers in order
     waiting = parts
     while waiting:
         try:
@@ -121,11 +116,9 @@ class Keeper:
         return self._journal.balance()
 
     async def find(self, entry: Entry) -> RecordedReply:
-        """Return what is known of a call."""
         return await self._journal.find(entry)
 
     async def start(self, entry: Entry, largest_nano: int) -> int | str:
-        """Return the number of a try that is written down, or why there is none."""
         if self._stopped is not None:
             return self._stopped
         try:
@@ -136,27 +129,21 @@ class Keeper:
     async def complete(
         self, number: int, reply: Completion | ToolReply, cost_nano: int | None
     ) -> None:
-        """Write down a try's reply and its cost."""
         await self._journal.complete(number, reply, cost_nano)
 
     async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
-        """Write down a try's failure and what it cost."""
         await self._journal.fail(number, error, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
-        """Store a finished trace."""
         await self._journal.keep(trace)
 
     async def report(self, worker: int, progress: CollectionProgress) -> None:
-        """Take note of how far a worker is."""
         self._progress[worker] = progress
 
     async def state(self) -> tuple[CollectionProgress, Balance]:
-        """Return how far all workers are, and where the money stands."""
-        return sum_of(self._progress.values()), self._journal.balance()
+        return _sum_of(self._progress.values()), self._journal.balance()
 
     async def stop(self, why: str) -> None:
-        """Let no more tries begin."""
         self._stopped = why
 
     async def close(self) -> tuple[Balance, list[UnknownOutcome]]:
@@ -186,12 +173,10 @@ class RemoteJournal:
         self._open: dict[int, Reservation] = {}
 
     async def find(self, entry: Entry) -> RecordedReply:
-        """Return what is known of a call."""
         known: RecordedReply = await self._keeper.find.remote(entry)
         return known
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Write down that a try is about to be made; see `Journal`."""
         held = self._ledger.reserve(largest_nano)
         number = await self._keeper.start.remote(entry, largest_nano)
         if isinstance(number, str):
@@ -203,17 +188,14 @@ class RemoteJournal:
     async def complete(
         self, number: int, reply: Completion | ToolReply, cost_nano: int | None
     ) -> None:
-        """Write down a try's reply and its cost; see `Journal`."""
         await self._keeper.complete.remote(number, reply, cost_nano)
         self._settle(number, cost_nano)
 
     async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
-        """Write down a try's failure and what it cost; see `Journal`."""
         await self._keeper.fail.remote(number, error, cost_nano)
         self._settle(number, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
-        """Store a finished trace."""
         await self._keeper.keep.remote(trace)
 
     def _settle(self, number: int, cost_nano: int | None) -> None:
@@ -224,8 +206,6 @@ class RemoteJournal:
 def _work(
     job: Job, questions: list[Question], keeper: Any, share: Share, worker: int
 ) -> CollectionProgress:
-    """Collect one worker's questions."""
-
     async def run() -> CollectionProgress:
         journal = RemoteJournal(keeper, share.cap_nano)
         recording, closing = job.open(workers=share.workers)
@@ -246,17 +226,62 @@ def _work(
     return asyncio.run(run())
 
 
-def sum_of(parts: Iterable[CollectionProgress]) -> CollectionProgress:
-    """Return the parts of a collection as one."""
+def _sum_of(parts: Iterable[CollectionProgress]) -> CollectionProgress:
     return reduce(CollectionProgress.plus, parts, CollectionProgress(0))
 
 
-def cluster(doing: str) -> Any:
-    """Return the library, with a cluster behind it.
+def preload_on_ray(modules: Sequence[str], workers: int) -> None:
+    """Join or start the cluster, and let workers begin to load modules; see `preload`."""
+    load = _cluster("training on Ray").remote(num_cpus=1)(_load)
+    for _ in range(workers):
+        load.remote(list(modules))
 
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
+        with suppress(ImportError):  # whoever needs it will say so
+            import_module(module)
+
+
+def train_on_ray(
+    jobs: Sequence[Task[Result]],
+    train: TraceArrays,
+    workers: int,
+    watch: Watch,
+    keep: OnResult[Result] = drop,
+) -> list[Result | None]:
+    """Run every job; see `parallel.train_all`. A training is reported when it is done."""
+    ray = _cluster("training on Ray")
+    shared, work = ray.put(train), ray.remote(max_retries=0, num_cpus=1)(_train)
+    results: list[Result | None] = [None] * len(jobs)
+    waiting, running = list(enumerate(jobs)), dict[Any, int]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                place, job = waiting.pop(0)
+                running[work.remote(job, shared)] = place
+            (done,), _ = ray.wait(list(running), num_returns=1)
+            place = running.pop(done)
+            result = results[place] = _result_of(ray, done)
+            if result is not None:
+                keep(place, result)
+            watch(Event("train", jobs[place].name, 1, 1))
+    except KeyboardInterrupt:
+        pass  # what is whole is kept
+    finally:
+        for one in running:
+            ray.cancel(one, force=True)
+    return results
+
+
+def _train(job: Task[Any], train: TraceArrays) -> Any:
+    try:
+        return job.run(train, Silent())
+    except InputError as problem:  # its subclasses take more than a text, and cannot be sent
+        raise InputError(str(problem)) from None
+
+
+def _cluster(doing: str) -> Any:
     try:
         ray = import_module("ray")
     except ImportError as error:
@@ -264,3 +289,10 @@ def cluster(doing: str) -> Any:
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     return ray
+
+
+def _result_of(ray: Any, reference: Any) -> Any:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None

@@ -9,7 +9,7 @@ from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
 from farthing.methods.base import Dataset
 from farthing.process.action_space import recorded_space
-from farthing.recommendation.base import SOLVABLE_ONLY, Candidate, Comparison, Row, Watch, ignore
+from farthing.recommendation.base import Candidate, Comparison, Row, Watch, ignore
 from farthing.recommendation.candidates import (
     beside_each_alone,
     candidates,
@@ -26,14 +26,14 @@ from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
 from farthing_lab.comparison import thresholded
-from farthing_lab.comparison.baselines import SingleModelBaselines
-from farthing_lab.comparison.optimality_gap import FreshSample, known_optimum
-from farthing_lab.comparison.paired_differences import differences
+from farthing_lab.comparison.baselines import SingleModelBaselines, differences
+from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.comparison.plan import EVERYONE, Plan
 from farthing_lab.comparison.played import Ground, play_candidates
 from farthing_lab.comparison.published import fitted_to, published
 from farthing_lab.comparison.router_figures import Singles, with_router_figures
 from farthing_lab.comparison.splits import evaluate_on_splits
+from farthing_lab.comparison.thresholded import FreshSample, known_optimum
 from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
 from farthing_lab.generator.generate import MODELS
 
@@ -49,8 +49,6 @@ Splits = Sequence[tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True)
 class _ComparedRows:
-    """What came of all splits."""
-
     rows: list[Row]
     played: int
     """The number of splits that were played."""
@@ -170,7 +168,6 @@ def _promising(dataset: Dataset, plan: Plan) -> Plan:
 
 
 def _graded(dataset: Dataset, plan: Plan) -> Dataset:
-    """Return the questions graded by what a plan promises."""
     if plan.promise is None:
         check_graded(dataset.traces)
         return dataset
@@ -214,7 +211,6 @@ def _proved(
     splits: Splits,
     watch: Watch,
 ) -> _ComparedRows:
-    """Prove another promise than coverage."""
     if plan.promise is None:
         raise RuntimeError("coverage is not proved but calibrated")
     lines = play_candidates(chosen, trained, plan.promise, plan.alphas, ground)
@@ -256,7 +252,6 @@ def _chosen(dataset: Dataset, plan: Plan) -> list[Candidate]:
 
 
 def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Draw a calibration and a test part, as places within the rest."""
     calibrate, test = division.redraw(rng)
     return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
 

@@ -87,7 +87,6 @@ class Job:
     """Whether it takes no time, so that no process need be started for it."""
 
     def run(self, train: TraceArrays, progress: Progress) -> Fitted | None:
-        """Train on all questions."""
         fitted = fit(self.learner, train, self.alpha, self.seed, progress)
         return None if fitted.stopped_early else fitted
 
@@ -142,8 +141,6 @@ def train_all(
 
 
 class _Here:
-    """Passes a learner's reports straight on."""
-
     def __init__(self, name: str, watch: Watch) -> None:
         self._name, self._watch = name, watch
 

@@ -43,15 +43,12 @@ class Plan:
 
     @property
     def everyone(self) -> bool:
-        """Whether everything that can run takes part."""
         return self.policies == (EVERYONE,)
 
     @property
     def gives(self) -> Gives:
-        """Whether a single answer is promised, or a set of them."""
         return "set" if self.promise is None else "one"
 
     @property
     def seeds_used(self) -> list[int]:
-        """The seeds that each policy is trained under."""
         return list(range(self.seed, self.seed + self.seeds))

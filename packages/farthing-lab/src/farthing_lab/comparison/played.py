@@ -46,7 +46,6 @@ class Ground:
     """How many of them are drawn to calibrate."""
 
     def part(self, candidate: Candidate, rows: IntArray, kind: type[Q]) -> Q:
-        """Return some questions as a candidate plays them."""
         arrays = self.dataset.arranged(candidate.method.space)
         return kind(self.dataset.traces.take(rows), arrays.take(rows))
 
@@ -126,7 +125,6 @@ def prepare(asked: Promise, candidate: Candidate, fitted: Fitted, ground: Ground
 def _laid_out(
     asked: Promise, fitted: Fitted, empty: str, train: TrainingQuestions, prove: int
 ) -> tuple[PlayedPolicy, FloatArray]:
-    """Return how a policy is played, and the thresholds of its operating points."""
     policy, empty = as_trained(fitted.policy, empty)
     plays = PlayedPolicy(policy, empty, None)
     if asked.layout == "sure":

@@ -12,13 +12,16 @@ import numpy as np
 
 from farthing.methods.base import Learner, load
 from farthing.methods.cards import cards
-from farthing.process.operating_points import OperatingPoints
+from farthing.methods.pool import SETTINGS, tables
+from farthing.process.operating_points import OperatingPoints, of_calls
 from farthing.promises.levels import Level, exact_level, exact_margin
 from farthing.promises.paired import Paired, parity_point
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
 
 PER_THOUSAND = 1e-6
 """Nano-dollars a question as dollars per 1,000 questions."""
+NEVER = 2**62
+"""A price that nothing is worth."""
 
 
 def methods_of(strong: str | None) -> Mapping[str, Learner]:
@@ -166,3 +169,26 @@ def dearer(theirs: list[Outcome], ours: list[Outcome]) -> tuple[float, float]:
     """Return by how much they cost more on the same splits, and its standard error."""
     pairs = zip(theirs, ours, strict=True)
     return _mean_and_error(np.array([their.cost - our.cost for their, our in pairs]))
+
+
+def foresight(train: TraceArrays, traces: TraceArrays) -> OperatingPoints:
+    """Buy the cheapest right answer where it costs at most a price, learnt from training questions.
+
+    It sees calls before they are made, so it is no policy but the limit that no policy passes.
+    Both arguments are pools; the prices are those of right answers in `train`.
+    """
+    price = _cheapest_right(train)
+    paid = price[price < NEVER]
+    levels = np.quantile(paid, np.linspace(0, 1, SETTINGS - 1)) if paid.size else paid
+    values = np.append(np.unique(levels), NEVER / 2)
+    price = _cheapest_right(traces)
+    model = np.where(traces.correct[:, 0, :], traces.cost_nano[:, 0, :], NEVER).argmin(axis=1)
+    chosen = np.where(price[:, None] <= values, model[:, None], -1)
+    made = chosen[:, :, None] == np.arange(traces.n_roles)
+    return of_calls(traces, values, made, chosen)
+
+
+def _cheapest_right(traces: TraceArrays) -> IntArray:
+    tables(traces)
+    cost: IntArray = np.where(traces.correct, traces.cost_nano, NEVER).min(axis=(1, 2))
+    return cost

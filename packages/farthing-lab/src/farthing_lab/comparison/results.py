@@ -6,16 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from farthing.recommendation.base import (
-    GAINED,
-    METRICS,
-    PROMISE_METRICS,
-    ROUTER_FIGURES,
-    SAVED,
-    TIMES_OPTIMUM,
-    Comparison,
-    Row,
-)
+from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Comparison, Row
+from farthing_lab.comparison.names import GAINED, PROMISE_METRICS, ROUTER_FIGURES, SAVED
 
 Value = float | str | None
 

@@ -14,15 +14,15 @@ import numpy as np
 
 from farthing.methods.base import Dataset
 from farthing.methods.pool import frontier
-from farthing.recommendation.base import (
+from farthing.recommendation.base import Row
+from farthing.recommendation.savings import SingleModels
+from farthing.traces.arrays import FloatArray, IntArray
+from farthing_lab.comparison.names import (
     AIQ,
     ARENA_SCORE,
     GAIN_AT_EQUAL_COST,
     SAVING_AT_EQUAL_ACCURACY,
-    Row,
 )
-from farthing.recommendation.savings import SingleModels
-from farthing.traces.arrays import FloatArray, IntArray
 
 ARENA_BETA = 0.1
 """What cost weighs beside accuracy."""

@@ -15,9 +15,10 @@ from farthing.money import usd_from_nano
 from farthing.promises.base import Promise
 from farthing.promises.observed import Facts
 from farthing.promises.texts import ANSWERED, REALISED
-from farthing.recommendation.base import FELL_BACK, KEPT, PROMISE_METRICS, Event, Row, Watch
+from farthing.recommendation.base import FELL_BACK, Event, Row, Watch
 from farthing.recommendation.played import tested
 from farthing.traces.arrays import BoolArray, IntArray
+from farthing_lab.comparison.names import KEPT, PROMISE_METRICS
 from farthing_lab.comparison.played import CandidateRun, Ground, Prepared
 from farthing_lab.comparison.pools import Fallback
 
@@ -59,14 +60,12 @@ class Court:
 
     @classmethod
     def of(cls, asked: Promise, n: int, ground: Ground) -> Self:
-        """Set up for n calibration questions."""
         if not asked.held_to_reference:
             return cls(asked, None, n)
         return cls(asked, Reference.of(asked.reference or "", ground), n)
 
     @property
     def questions(self) -> Facts:
-        """What is known of all questions outside training."""
         theirs = self.reference
         if theirs is None:
             return Facts()
@@ -162,7 +161,6 @@ def _play(
     provers: Sequence[Callable[[IntArray], int | None]],
     split: tuple[IntArray, IntArray],
 ) -> list[dict[str, float]]:
-    """Return what one line did on one split, a record a seed."""
     calibrate, test = split
     return [
         court.judge(prepared, proved(calibrate), test)
@@ -171,7 +169,6 @@ def _play(
 
 
 def _row(line: CandidateRun, court: Court, played: Sequence[Sequence[dict[str, float]]]) -> Row:
-    """Put one line's splits together, seed after seed."""
     candidate = line.candidate
     row = Row(candidate.name, candidate.label, line.alpha, "proved", note=line.note)
     if not line.prepared or not played:

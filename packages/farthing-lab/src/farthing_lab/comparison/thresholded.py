@@ -1,23 +1,108 @@
-"""Policies at the thresholds of each split's calibration part: the rows about coverage."""
+"""Policies at the thresholds of each split's calibration part: the rows about coverage.
+
+They are also laid beside the known optimum, at whatever coverage they reach. On the few questions
+of a comparison a policy pays for its calibration's luck as well, and one that happens to cover more
+pays more. So each is played with its thresholds on many fresh questions of the same generator, and
+its cost is divided by what the known optimum pays there for that coverage. Both are played on the
+same questions, so that most of these questions' own luck cancels.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.base import Dataset, Fitted
-from farthing.process.batch_replay import replay
+from farthing.process.batch_replay import NestedReplay, PointReplay, replay
 from farthing.promises.certificate import Population
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Candidate, Event, Row, Watch
 from farthing.recommendation.metrics import NO_THRESHOLD, metrics, stream
 from farthing.recommendation.played import grid, operating_points_of
-from farthing.traces.arrays import IntArray, TraceArrays
-from farthing_lab.comparison.optimality_gap import FreshSample
+from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.comparison.replayed_candidate import ReplayedCandidate, frontier, play
+from farthing_lab.comparison.replayed_candidate import (
+    ReplayedCandidate,
+    at_thresholds,
+    frontier,
+    play,
+    swept,
+)
 from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates
+from farthing_lab.generator import optimum
+from farthing_lab.generator.config import GeneratorConfig
+from farthing_lab.generator.generate import generate
+from farthing_lab.methods.baselines.rounds import OptimumPolicy
+
+FRESH = 20_000
+"""Questions that are drawn; a cost over the optimum's is then known to about 0.01."""
+
+
+@dataclass(frozen=True)
+class FreshSample:
+    """New questions of a generator, and the curve of its optimum over them."""
+
+    traces: TraceArrays
+    cost: FloatArray
+    """[V] least cost of a question, in USD."""
+    coverage: FloatArray
+    """[V] that it buys, rising."""
+
+    @classmethod
+    def draw(cls, config: GeneratorConfig, seed: int) -> Self:
+        """Draw questions that nobody was trained, calibrated or tested on."""
+        traces = generate(config, FRESH, stream("fresh questions", seed))
+        known = swept(replay(OptimumPolicy(config), traces, "argmax"), FRESH)
+        # the dearest of equal coverages comes first: to cover all, it leaves none of them to luck
+        coverage, dearest = np.unique([share for _, share in known[::-1]], return_index=True)
+        return cls(traces, np.array([cost for cost, _ in known[::-1]])[dearest], coverage)
+
+    def times_optimum(
+        self, entrant: ReplayedCandidate, kappas: Sequence[float], seed: int
+    ) -> list[float]:
+        """Return cost over the optimum's at the same coverage, for each threshold.
+
+        Below the coverage of a single round nothing is cheaper than that round.
+
+        Args:
+            entrant: the policy.
+            kappas: its thresholds; who draws its actions has none, and plays once for all of them.
+            seed: of what it draws.
+
+        Returns:
+            Nothing where the policy cannot play these questions.
+        """
+        try:
+            played = replay(entrant.fitted.policy, self.traces, entrant.candidate.empty)
+        except InputError:
+            return []
+        cost, coverage = np.array(_points(entrant, played, kappas, seed)).T
+        times: list[float] = (cost / np.interp(coverage, self.coverage, self.cost)).tolist()
+        return times
+
+
+def _points(
+    entrant: ReplayedCandidate,
+    played: NestedReplay | PointReplay,
+    kappas: Sequence[float],
+    seed: int,
+) -> list[tuple[float, float]]:
+    if not entrant.sampled or not isinstance(played, NestedReplay):
+        return at_thresholds(played, np.asarray(kappas, dtype=np.float64))
+    drawn = metrics(played.draw(stream(entrant.candidate.name, seed)))
+    return [(drawn["cost_usd"], drawn["coverage"])] * len(kappas)
+
+
+def known_optimum(dataset: Dataset) -> tuple[list[tuple[float, float]], list[str]]:
+    """Return the frontier of the known optimum, or why there is none."""
+    if dataset.generator is None:
+        return [], []
+    try:
+        return optimum.frontier(dataset.generator), []
+    except InputError as problem:
+        return [], [f"the optimum is not known: {problem}"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +117,6 @@ class ThresholdedRun:
 
 @dataclass(frozen=True)
 class _Played:
-    """What one line did on one split, a value a seed."""
-
     kappa: tuple[float, ...]
     figures: tuple[Mapping[str, float], ...]
 
@@ -58,7 +141,6 @@ def replay_candidates(
 def _line(
     candidate: Candidate, alpha: Fraction, fitted: Sequence[Fitted | None], rest: TraceArrays
 ) -> ThresholdedRun:
-    """Replay a candidate's policies, or say why it has none to replay."""
     if candidate.learner is None:
         return ThresholdedRun(candidate, alpha, note=candidate.note)
     whole = [one for one in fitted if one is not None]
@@ -110,7 +192,6 @@ def _play(
 
 
 def _row(line: ThresholdedRun, played: Sequence[_Played]) -> Row:
-    """Put one line's splits together, seed after seed."""
     candidate, seeds = line.candidate, range(len(line.entrants))
     row = Row(candidate.name, candidate.label, line.alpha, candidate.calibration, note=line.note)
     if not line.entrants or not played:

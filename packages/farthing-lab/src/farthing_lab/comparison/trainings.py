@@ -11,13 +11,13 @@ from farthing.methods.cards import cards
 from farthing.recommendation.base import Candidate, Watch
 from farthing.recommendation.candidates import tried_for
 from farthing.traces.arrays import IntArray
+from farthing_lab.comparison.collect_on_ray import preload_on_ray, train_on_ray
 from farthing_lab.comparison.parallel import Job, preload, train_all
-from farthing_lab.comparison.parallel_ray import get_ready_on_ray, on_ray
 from farthing_lab.comparison.plan import Plan
 
-READY = {"processes": preload, "ray": get_ready_on_ray}
+READY = {"processes": preload, "ray": preload_on_ray}
 """What lets each engine's workers begin to load."""
-ENGINES = {"processes": train_all, "ray": on_ray}
+ENGINES = {"processes": train_all, "ray": train_on_ray}
 """Where trainings run: on this machine, or on a Ray cluster."""
 INTERRUPTED = "its training was interrupted"
 
@@ -33,7 +33,6 @@ def preload_workers(plan: Plan, dataset: Dataset) -> None:
 
 
 def _asked_for(plan: Plan, dataset: Dataset) -> list[Method]:
-    """Return the methods that a plan names, those that can win, or all."""
     if plan.policies is None:
         return tried_for(dataset, plan.gives)
     if plan.everyone:
@@ -57,7 +56,6 @@ class TrainedCandidates:
     seeds: Sequence[int]
 
     def of(self, candidate: Candidate, alpha: Fraction) -> list[Fitted | None]:
-        """Return a candidate's trainings at one alpha, one a seed."""
         return [self.found.get(_key(candidate, alpha, seed)) for seed in self.seeds]
 
 

@@ -123,7 +123,6 @@ class PromptBatch:
     nothing is said."""
 
     def __post_init__(self) -> None:
-        """Take all lengths as alike where nothing is said."""
         if not self.length.size:
             object.__setattr__(self, "length", np.ones(len(self.chance)))
 

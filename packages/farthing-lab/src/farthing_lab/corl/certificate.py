@@ -67,7 +67,6 @@ class Certified:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Questions in each part."""
         return {name: len(part) for name, part in self.recorded.parts.items()}
 
 

@@ -46,7 +46,6 @@ class Card(msgspec.Struct, frozen=True):
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The modes, the cheapest first."""
         return tuple(Mode(name, nano_from_usd(usd)) for name, usd in self.modes_usd.items())
 
 

@@ -43,7 +43,6 @@ class Rules:
     prompts: PromptTemplates = BUILT_IN
 
     def __post_init__(self) -> None:
-        """Refuse no turn at all, and two experts of one name."""
         if self.most_turns < 1:
             raise InputError(f"the controller may write {self.most_turns} times; give 1 or more")
         if len(set(self.names)) < len(self.names):
@@ -51,7 +50,6 @@ class Rules:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The experts' names."""
         return tuple(expert.name for expert in self.experts)
 
 
@@ -88,17 +86,14 @@ class Play:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self.ended_by is not None
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the controller is sent for its next turn."""
         return conversation(self.prompt, self.segments)
 
     @property
     def asks(self) -> str:
-        """The question that the next call asks its expert."""
         if self.asked is None:
             raise ValueError("no call is to be made")
         return self.question if self.asked.question is None else self.asked.question
@@ -153,7 +148,6 @@ class Play:
         return replace(self, asked=None, ended_by=by, own_nano=self.own_nano + cost_nano)
 
     def episode(self) -> Episode:
-        """Return what came of it."""
         if self.ended_by is None:
             raise ValueError("the episode has not ended")
         return Episode(

@@ -53,7 +53,6 @@ class ThinkingLimit:
     tokens: int = 32
 
     def __call__(self, voice: Voice, /) -> Hook:
-        """Return the hook for a controller."""
         tags = [tuple(voice.encode(tag)) for tag in OPENING]
 
         def limit(logits: Any, contexts: Sequence[Context]) -> Any:

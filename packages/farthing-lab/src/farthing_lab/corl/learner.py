@@ -31,7 +31,7 @@ from farthing_lab.lm.masked_ppo import (
 from farthing_lab.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
 from farthing_lab.rl.discount import Horizon
 from farthing_lab.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
-from farthing_lab.rl.rex import rex
+from farthing_lab.rl.schedules import rex
 
 EVERY_S = 30.0
 """Seconds of training that a kill may cost."""
@@ -142,8 +142,6 @@ def learn(
 
 
 class _CorlTraining:
-    """A training under way."""
-
     def __init__(
         self,
         lesson: TrainingTask,
@@ -161,7 +159,6 @@ class _CorlTraining:
         self.began = time.monotonic()
 
     def update(self) -> None:
-        """Play a batch of episodes, and learn from them."""
         asked, groups = self._questions()
         voice = self.lesson.voice
         voice.network.eval()
@@ -187,7 +184,6 @@ class _CorlTraining:
         self._note(episodes, outcomes, reward, figures)
 
     def keep(self, folder: Path) -> None:
-        """Write what is needed to go on."""
         said = {
             "updates": [asdict(one) for one in self.log.updates],
             "stopped": self.log.stopped,
@@ -199,7 +195,6 @@ class _CorlTraining:
         self.state.keep(folder, said)
 
     def restore(self, folder: Path) -> None:
-        """Take over what was kept."""
         said = self.state.restore(folder)
         self.log = TrainingLog([_update(one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))

@@ -51,7 +51,6 @@ class Population:
     """Among so many, all equally likely, wrong answers are where only probabilities are known."""
 
     def __post_init__(self) -> None:
-        """Refuse a cell that nothing is known of."""
         known = np.bincount(self.cell, self.weight)
         if not len(known) or known.min() <= 0:
             raise InputError(f"cell {int(known.argmin()) if len(known) else 0} has no question")
@@ -91,7 +90,6 @@ class PlayedPlans:
 
     @property
     def cells(self) -> int:
-        """The number of cells, D."""
         return int(self.population.cell.max()) + 1
 
     def means(self, values: FloatArray) -> FloatArray:

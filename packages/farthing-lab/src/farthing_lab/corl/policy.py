@@ -27,7 +27,6 @@ class ControllerPolicy:
     """From the cheapest."""
 
     def mode(self, name: str) -> Mode:
-        """Return a mode by its name."""
         for mode in self.modes:
             if mode.name == name:
                 return mode
@@ -43,7 +42,6 @@ class ControllerPolicy:
         return begin(self.rules, question, self.mode(mode))
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return no arrays, and the rules and modes as JSON values; prompts are the package's."""
         return {}, {
             "style": self.rules.style,
             "most_turns": self.rules.most_turns,
@@ -53,7 +51,6 @@ class ControllerPolicy:
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         experts = tuple(Expert(name, price) for name, price in settings["experts"])
         rules = Rules(experts, settings["style"], settings["most_turns"])
         return cls(rules, tuple(Mode(name, nano) for name, nano in settings["modes"]))

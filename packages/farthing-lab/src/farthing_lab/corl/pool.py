@@ -68,7 +68,6 @@ class ControllerPool:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """The names of the experts, in their order."""
         return tuple(name for name in self.models.sections if name != self.controller)
 
     @property
@@ -78,12 +77,10 @@ class ControllerPool:
         return Rules(tuple(experts), self.style, self.most_turns)
 
     def grader(self) -> Task:
-        """Return the task."""
         task: Task = plugins.load("tasks", self.task)
         return task
 
     def price(self, name: str) -> Price:
-        """Return what a model costs."""
         settings = self.models.sections[name].settings
         price = settings.price(self.models.prices)
         if price is None:
@@ -91,7 +88,6 @@ class ControllerPool:
         return price
 
     def weights(self) -> Path:
-        """Return the folder of the controller's weights."""
         found = Path(folder_of(self.weights_name()))
         if not any((found / file).is_file() for file in ("config.json", ADAPTER)):
             raise InputError(f"{found}: holds no weights of a controller; name another folder")

@@ -16,7 +16,6 @@ _Asked = tuple[str, tuple[str, ...], str]
 
 
 def _asked(question: Question) -> _Asked:
-    """Return what tells a question from another."""
     return question.text, question.gold, repr(question.beside)
 
 
@@ -74,7 +73,6 @@ class ListedQuestions:
     questions: tuple[Question, ...]
 
     def __post_init__(self) -> None:
-        """Refuse parts that part questions which ask the same."""
         marked: dict[_Asked, Question] = {}
         for one in self.questions:
             first = marked.setdefault(_asked(one), one) if one.split else one
@@ -98,7 +96,6 @@ class ListedQuestions:
         return some[int(generator.integers(len(some)))]
 
     def sample(self, part: Part, n: int, seed: int) -> list[Question]:
-        """Return n questions of a part, or all that there are."""
         some = self._of(part)
         order = np.random.default_rng(seed).permutation(len(some))
         return [some[at] for at in order[:n]]

@@ -59,23 +59,19 @@ class FrozenExperts:
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the models' connections and the loop; nobody can be asked any more."""
         self._runner.run(self._close())
         self._runner.close()
 
     def ask(self, calls: Sequence[tuple[str, str]]) -> list[ExpertReply]:
-        """Return the reply to each (expert, question); a failed call is a reply with an error."""
         unknown = [call for call in dict.fromkeys(calls) if call not in self._known]
         if unknown:
             self._known |= zip(unknown, self._runner.run(self._all(unknown)), strict=True)
         return [self._known[call] for call in calls]
 
     def largest_nano(self, expert: str, question: str) -> int:
-        """Return the most that a call can cost, in nano-dollars."""
         return self.models[expert].largest_cost_nano(self._prompt(question))
 
     async def _close(self) -> None:
@@ -199,8 +195,12 @@ def _turn(
     contexts = [voice.ids(after[at]) for at in going]
     seeds = generator.integers(2**62, size=len(plays))[going].tolist()
     most, heat = voice.max_tokens, sampling.temperature
+
+    def ended(ids: Sequence[int]) -> bool:  # by its last tokens: a tag may be several
+        return any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
+
     rows = [
-        GenerationRow(ids, most, heat, seed=seed, ends=voice.ends, stop=_stop(voice))
+        GenerationRow(ids, most, heat, seed=seed, ends=voice.ends, stop=ended)
         for ids, seed in zip(contexts, seeds, strict=True)
     ]
     done = generate(voice.network, rows, voice.hooks)
@@ -210,23 +210,16 @@ def _turn(
 
 
 def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
-    """End an episode whose next turn may cost more than is left."""
     if hard_nano is None:
         return play
     most = voice.largest_nano(len(voice.ids(play)))
     return play if _spent(play) + most <= hard_nano else play.stop("budget")
 
 
-def _stop(voice: Voice) -> Callable[[Sequence[int]], bool]:
-    """Return what tells that a turn is over, from its last tokens: a tag may be several."""
-    return lambda ids: any(mark in voice.decode(ids[-_TAG_TOKENS:]) for mark in STOPS)
-
-
 _TAG_TOKENS = 12
 
 
 def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> list[Play]:
-    """Return the episodes after the calls that they asked for."""
     after = [_refused(play, experts, hard_nano) for play in plays]
     asking = [at for at, play in enumerate(after) if play.asked is not None]
     calls = [(after[at].asked.expert, after[at].asks) for at in asking]  # type: ignore[union-attr]

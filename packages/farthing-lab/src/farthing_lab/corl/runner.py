@@ -77,7 +77,6 @@ class Controller:
     shown: Shown = "text"
 
     def __post_init__(self) -> None:
-        """Refuse experts that are not those of the rules, before anything is paid."""
         for model in (self.model, *(agent.model for agent in self.experts)):
             model.largest_cost_nano(Prompt(()))
         ours = [agent.role for agent in self.experts]
@@ -117,8 +116,6 @@ class Controller:
 
 @dataclass(frozen=True)
 class _TurnWriter(SpeakingAgent):
-    """The controller, as the agent of one turn."""
-
     model: Model
     prompt: Prompt
     experts: Sequence[str]
@@ -133,8 +130,6 @@ class _TurnWriter(SpeakingAgent):
 
 @dataclass
 class _EpisodeRun:
-    """One question under way."""
-
     controller: Controller
     question: Question
     budget: QuestionBudget
@@ -144,7 +139,6 @@ class _EpisodeRun:
     why: str = ""
 
     async def finish(self) -> Controlled:
-        """Play until the episode ends."""
         while not self.play.over:
             self.play = await self._write()
             if self.play.asked is not None:
@@ -155,7 +149,6 @@ class _EpisodeRun:
         return Controlled(episode, trace, self.why)
 
     async def _write(self) -> Play:
-        """Have the controller write its next turn."""
         play, controller = self.play, self.controller
         sampling = controller.sampling
         prompt = Prompt(
@@ -180,8 +173,9 @@ class _EpisodeRun:
         return play.stop("budget", cost)
 
     async def _call(self) -> Play:
-        """Make the call that the controller asked for, or refuse it."""
-        play, agent, question = self.play, self._expert(), self.question
+        play, question = self.play, self.question
+        name = play.asked.expert if play.asked else ""
+        agent = next(agent for agent in self.controller.experts if agent.role == name)
         if play.asks != play.question:
             question = Question(question.id, play.asks)
         largest = await cost_bound(agent, Turn(question, play.turns)) or 0
@@ -231,10 +225,6 @@ class _EpisodeRun:
             told = {MODE_BUDGET: usd_from_nano(self.play.mode.budget_nano)}
             call = structs.replace(call, extra=told | ({MALFORMED: 1.0} if malformed else {}))
         self.calls.append(call)
-
-    def _expert(self) -> Agent:
-        name = self.play.asked.expert if self.play.asked else ""
-        return next(agent for agent in self.controller.experts if agent.role == name)
 
 
 def _made_call(call: Call, question: str, cost_nano: int) -> MadeCall:

@@ -15,7 +15,7 @@ from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Ending as EpisodeEnding
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.checkpoint import pool_of
-from farthing_lab.corl.opened import check_symbols, controller_of, reads_symbols_alone
+from farthing_lab.corl.live import check_symbols, controller_of, reads_symbols_alone
 from farthing_lab.corl.pool import ControllerPool
 from farthing_lab.corl.runner import Controlled, Controller
 
@@ -50,7 +50,6 @@ class ServedController:
 
     @property
     def mode(self) -> str:
-        """The name of its mode."""
         return self.told.name
 
     async def answer(self, question: Question, *, budget_nano: int | None, meter: Meter) -> Answer:
@@ -90,17 +89,14 @@ class PoolDecider:
 
     @property
     def models(self) -> ModelsConfig:
-        """The controller's model and the experts'."""
         return self.pool.models
 
     @property
     def task(self) -> Task:
-        """How answers are compared."""
         return self.pool.grader()
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of a reply."""
         return self.pool.max_tokens
 
     def served(

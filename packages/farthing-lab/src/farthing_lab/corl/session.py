@@ -12,7 +12,7 @@ from farthing.models.prices import Price
 from farthing.tasks.base import Task
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Rules
-from farthing_lab.corl.opened import check_readable
+from farthing_lab.corl.live import check_readable
 from farthing_lab.corl.pool import ControllerPool
 from farthing_lab.corl.rollouts import FrozenExperts, Voice
 from farthing_lab.corl.trajectory import PLAIN, Decode, Encode, Layout
@@ -35,7 +35,6 @@ class PoolSession:
 
     @classmethod
     def of(cls, pool: ControllerPool, device: str = "cpu") -> Self:
-        """Load the controller's weights and open the experts."""
         check_readable(pool, *pool.questions.texts)
         rules, task = pool.rules, pool.grader()
         voice, tokenizer = load_voice(
@@ -50,16 +49,13 @@ class PoolSession:
         return cls(pool, voice, tokenizer, experts, rules, task)
 
     def __enter__(self) -> Self:
-        """Return itself; leaving closes the experts."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the experts."""
         self.experts.__exit__()
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The pool's modes, from the cheapest."""
         return self.pool.modes
 
 

@@ -1,19 +1,12 @@
-"""An episode as token ids with a mask: what a trainer reads, whichever engine it is.
+"""An episode as token ids with a mask: what a trainer reads.
 
 The mask is 1 where the controller wrote and 0 where the environment did, whose tokens no loss is
 taken of. Ids that were sampled are kept as they are: a text that is encoded again may come out as
 other tokens, whose probabilities nobody has computed.
-
-The distributed engines take the same, field by field, without being imported. verl (0.9) trains on
-what an agent loop returns, `AgentLoopOutput`; TRL (1.8) on what a `rollout_func` returns, whose key
-`env_mask` is our mask. So the task, the parsers and the reward are the same there, and
-`AgentLoopOutput(**agent_loop_output(...))` is what is left to write.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
 
 from farthing.models.base import Message
 from farthing_lab.corl.base import Episode, Segment
@@ -64,7 +57,6 @@ class Trajectory:
     reward: float
 
     def __post_init__(self) -> None:
-        """Refuse parts of different length."""
         lengths = {len(self.response_ids), len(self.response_mask)}
         if self.response_logprobs is not None:
             lengths.add(len(self.response_logprobs))
@@ -110,84 +102,3 @@ def trajectory(
         response_logprobs=tuple(logprobs) if len(logprobs) == len(ids) else None,
         reward=reward,
     )
-
-
-def segments(of: Trajectory, decode: Decode, layout: Layout = PLAIN) -> tuple[Segment, ...]:
-    """Return what was written by whom; the inverse of `trajectory`.
-
-    It is exact where `decode` undoes the encoding, since authors take turns: an environment's
-    segment comes back without ids, a controller's with its ids and log-probabilities.
-    """
-    found, start = [], 0
-    for own, run in groupby(of.response_mask):
-        end = start + len(list(run))
-        ids = of.response_ids[start:end]
-        text = decode(ids)
-        if own:
-            kept = of.response_logprobs[start:end] if of.response_logprobs else ()
-            found.append(Segment("controller", text, ids, kept))
-        else:
-            text = text.removeprefix(layout.before_reply).removesuffix(layout.after_reply)
-            found.append(Segment("environment", text))
-        start = end
-    return tuple(found)
-
-
-@dataclass(frozen=True)
-class EpisodeCounts:
-    """What verl keeps beside the tokens."""
-
-    num_turns: int = 0
-    """Messages: the prompt's one, the controller's turns and the environment's replies."""
-    generating_s: float = 0.0
-    """Seconds that the controller wrote for."""
-    calling_s: float = 0.0
-    """Seconds that experts were called for."""
-
-    @classmethod
-    def of(cls, episode: Episode) -> "EpisodeCounts":
-        """Count the messages of an episode."""
-        return cls(1 + len(episode.segments))
-
-
-def agent_loop_output(of: Trajectory, counted: EpisodeCounts) -> dict[str, Any]:
-    """Return the fields of verl's `AgentLoopOutput`.
-
-    >>> made = Trajectory((5,), (6, 7), (1, 0), (-0.5, 0.0), reward=1.0)
-    >>> agent_loop_output(made, EpisodeCounts(num_turns=3))["response_mask"]
-    [1, 0]
-    """
-    logprobs = of.response_logprobs
-    return {
-        "prompt_ids": list(of.prompt_ids),
-        "response_ids": list(of.response_ids),
-        "response_mask": list(of.response_mask),
-        "response_logprobs": None if logprobs is None else list(logprobs),
-        "reward_score": of.reward,
-        "num_turns": counted.num_turns,
-        "metrics": {
-            "generate_sequences": counted.generating_s,
-            "tool_calls": counted.calling_s,
-        },
-        "extra_fields": {},
-    }
-
-
-def rollout(batch: Sequence[Trajectory]) -> dict[str, Any]:
-    """Return what TRL's `rollout_func` returns for a batch.
-
-    Every key but the first four reaches the reward functions; `reward` is for one that returns it.
-
-    >>> rollout([Trajectory((5,), (6, 7), (1, 0), (-0.5, 0.0), reward=1.0)])["env_mask"]
-    [[1, 0]]
-    """
-    logprobs = [list(one.response_logprobs) for one in batch if one.response_logprobs is not None]
-    if len(logprobs) < len(batch):
-        raise ValueError("TRL needs log-probabilities, and a trajectory has none; sample with them")
-    return {
-        "prompt_ids": [list(one.prompt_ids) for one in batch],
-        "completion_ids": [list(one.response_ids) for one in batch],
-        "logprobs": logprobs,
-        "env_mask": [list(one.response_mask) for one in batch],
-        "reward": [one.reward for one in batch],
-    }

@@ -138,7 +138,6 @@ class QuestionFeatures:
 
     @classmethod
     def of(cls, traces: TraceArrays) -> "QuestionFeatures":
-        """Return recorded questions."""
         text = [""] * len(traces) if traces.question is None else traces.question.tolist()
         names = (*traces.group_names, "")
         return cls(tuple(text), tuple(names[at] for at in traces.group.tolist()))

@@ -111,7 +111,6 @@ def _draw_base(
 def _draw_guide(
     config: GeneratorConfig, level: Codes, base: Codes, previous: Codes, rng: np.random.Generator
 ) -> Codes:
-    """Say yes and take the base's answer over, or no and give any other one."""
     n, base_right = len(level), base == RIGHT
     says_yes = np.where(
         base_right, config.per_level("yes_if_right")[level], config.per_level("yes_if_wrong")[level]

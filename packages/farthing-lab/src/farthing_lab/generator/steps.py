@@ -35,7 +35,6 @@ class StepsConfig:
 
     @property
     def extra_nano(self) -> int:
-        """What the large model costs more."""
         return self.cost_nano[LARGE] - self.cost_nano[SMALL]
 
     def spent_nano(self, step: int, large: IntArray) -> IntArray:

@@ -28,11 +28,9 @@ class LLMRouterBench:
     meaning: str = "LLMRouterBench's results of one model on one data set, as JSON"
 
     def sniff(self, source: Source) -> bool:
-        """Return whether the document is such a result."""
         return source.fields >= FIELDS
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the records, graded by their score."""
         about = source.first or FileRow({}, RowPlace(source.name))
         model, dataset = about.text("model_name"), about.text("dataset_name")
         if model is None:

@@ -28,12 +28,10 @@ class RouterArena:
     meaning: str = "RouterArena's predictions of a router, or cached results of a model"
 
     def sniff(self, source: Source) -> bool:
-        """Return whether the first record is one of either kind."""
         fields = source.fields
         return fields >= CACHED or (fields >= CHOSEN and bool(fields & set(ID)))
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the calls, graded by their score."""
         for row in source.rows():
             if "llm_selected" in row.values:
                 found = row.part("evaluation_result")

@@ -24,11 +24,9 @@ class RouterBench:
     meaning: str = "RouterBench's wide table: MODEL, MODEL|model_response, MODEL|total_cost"
 
     def sniff(self, source: Source) -> bool:
-        """Return whether columns are named as there."""
         return bool(_of_models(source))
 
     def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield a call for each model that has a score or a reply in a row."""
         named = (field.removesuffix(REPLY).removesuffix(COST) for field in _of_models(source))
         models = [model for model in dict.fromkeys(named) if model in source.fields]
         for row in source.rows():
@@ -46,7 +44,6 @@ ROUTERBENCH = RouterBench()
 
 
 def _of_models(source: Source) -> list[str]:
-    """Return the columns of replies and costs, in the order of the file."""
     fields = list(source.first.values) if source.first else []
     return [field for field in fields if field.endswith((REPLY, COST))]
 

@@ -26,7 +26,6 @@ class TrainingState:
     generator: np.random.Generator
 
     def keep(self, folder: Path, said: Mapping[str, Any]) -> None:
-        """Write the state, with figures of the training's own (JSON)."""
         whole = {"generator": self.generator.bit_generator.state, "said": said}
         files = {_TENSORS: save(self._tensors()), _SAID: json.dumps(whole).encode()}
         write_folder(folder, files)

@@ -114,7 +114,6 @@ class Settings:
 
     @property
     def penalised(self) -> bool:
-        """Whether the divergence is in the loss."""
         return self.kl_in == "loss" or self.advantage != "gae"
 
 
@@ -172,7 +171,6 @@ class EpisodeBatch:
         )
 
     def take(self, rows: Tensor) -> "EpisodeBatch":
-        """Return some episodes."""
         return EpisodeBatch(*(part[rows] for part in self._parts))
 
     def on(self, device: torch.device) -> "EpisodeBatch":
@@ -241,7 +239,6 @@ class MaskedTrainer:
 
     @property
     def modules(self) -> dict[str, Module]:
-        """What learns, by name."""
         named = {"policy": self.learners.policy}
         return named if self.learners.critic is None else named | {"critic": self.learners.critic}
 
@@ -254,11 +251,14 @@ class MaskedTrainer:
     ) -> UpdateFigures:
         """Learn from episodes that the present policy played.
 
-        `factor` is the share of the learning rates, see `rl/rex.py`; the generator puts the
+        `factor` is the share of the learning rates, see `rl/schedules.py`; the generator puts the
         episodes in order; `turn` is the discount of a turn, where advantages are by `gae`.
         """
-        self._set_rates(factor)
         settings = self.settings
+        rates = {"actor": settings.actor_rate, "critic": settings.critic_rate}
+        for name, optimizer in self.optimizers.items():
+            for group in optimizer.param_groups:
+                group["lr"] = rates[name] * factor
         device = next(self.learners.policy.parameters()).device
         judged = _JudgedEpisodes.of(batch.on(device), self.learners, settings, turn)
         figures: list[tuple[float, ...]] = []
@@ -293,12 +293,6 @@ class MaskedTrainer:
         error = ppo.value_loss(values, judged.values, judged.returns, judged.mask, clip)
         _descend(error, self.optimizers["critic"], self.settings.largest_norm)
         return error.detach()
-
-    def _set_rates(self, factor: float) -> None:
-        rates = {"actor": self.settings.actor_rate, "critic": self.settings.critic_rate}
-        for name, optimizer in self.optimizers.items():
-            for group in optimizer.param_groups:
-                group["lr"] = rates[name] * factor
 
 
 @dataclass(frozen=True)
@@ -343,7 +337,6 @@ class _JudgedEpisodes:
         return cls(batch, seen, *parts)
 
     def take(self, rows: Tensor) -> "_JudgedEpisodes":
-        """Return some episodes."""
         parts = (
             *(self.written, self.mask, self.old, self.reference),
             *(self.divergence, self.values, self.advantages, self.returns),
@@ -354,7 +347,6 @@ class _JudgedEpisodes:
 
 
 def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:
-    """Return advantages without a value model, [B, T - 1]."""
     if settings.advantage == "given":
         return batch.given[:, 1:] * mask
     if settings.advantage == "shrunk":

@@ -55,13 +55,10 @@ def application(models: Mapping[str, LocalModel]) -> web.Application:
 
 
 class _Served:
-    """The routes."""
-
     def __init__(self, models: Mapping[str, LocalModel]) -> None:
         self._models = models
 
     async def chat(self, http: web.Request) -> web.StreamResponse:
-        """Answer a conversation, in one piece or as a stream of events."""
         request = read_request(await http.read())
         model = self._models.get(request.model)
         if model is None:
@@ -70,20 +67,16 @@ class _Served:
         return await _stream(http, request, done) if request.stream else _json(reply(request, done))
 
     async def list(self, _: web.Request) -> web.Response:
-        """Name the models."""
         return _json({"object": "list", "data": [_described(name) for name in self._models]})
 
     async def one(self, http: web.Request) -> web.Response:
-        """Describe a model."""
         name = http.match_info["name"]
         return _json(_described(name)) if name in self._models else self._unknown(name)
 
     async def health(self, _: web.Request) -> web.Response:
-        """Say that it is there."""
         return _json({"status": "ok", "models": list(self._models)})
 
     async def close(self, _: web.Application) -> None:
-        """Let go of the models."""
         for model in self._models.values():
             await model.aclose()
 
@@ -155,7 +148,6 @@ def _with_thoughts(done: Completion, tokens: int) -> Completion:
 
 @web.middleware
 async def _in_their_form(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Say what goes wrong as OpenAI does."""
     try:
         return await handler(request)
     except web.HTTPRequestEntityTooLarge:

@@ -74,7 +74,6 @@ class TrainingProgress:
 
     @property
     def loss(self) -> float:
-        """The last one."""
         return self.losses[-1]
 
 

@@ -65,7 +65,6 @@ class Judges:
     """rho, from 0 to 1."""
 
     def said(self, traces: TraceArrays) -> "JudgeReplies":
-        """Return what the judges said, and in which bin each reply is."""
         score = self.scorers.p_right(traces)
         bins = (score[:, :, None] > self.edges).sum(axis=2)
         return JudgeReplies(traces.answer[:, 0, :].astype(np.int64), bins)
@@ -177,7 +176,6 @@ class OpinionsPolicy(PoolPolicy):
         return np.where(asks, line, NOTHING), asks, belief.leader
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Follow the order of each question, and stop at each point where it says so."""
         replies = self.judges.said(traces)
         offered = np.ones((len(traces), traces.n_roles), dtype=bool)
         parts = [
@@ -224,7 +222,6 @@ class OpinionsLearner(PoolLearner):
     """Learns the judges' likelihoods and prices."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions; no seed changes anything."""
         del seed
         pool = tables(train)
         made = np.maximum(train.made[:, 0].sum(axis=0), 1)

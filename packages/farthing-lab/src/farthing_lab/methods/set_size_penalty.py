@@ -41,11 +41,9 @@ class SetSizePenaltyPolicy:
 
     @property
     def space(self) -> SpaceName:
-        """The action space that it buys in."""
         return self.inner.space
 
     def decide(self, state: State) -> Decision:
-        """Buy as the other policy does; an answer scores by how likely it is to be right."""
         decision = self.inner.decide(state)
         if not state.turn:
             return decision
@@ -58,7 +56,6 @@ class SetSizePenaltyPolicy:
         return replace(decision, answers=answers)
 
     def followed(self, traces: TraceArrays, budget: Budget | None = None) -> PolicyOrder:
-        """Follow the other policy's order through many questions, and score all answers at once."""
         along = self.inner.followed(traces, budget)
         answers = self._priced(along.traces, along.scores[:, :, -1])
         scores = np.concatenate([answers, along.scores[:, :, -1:]], axis=2)
@@ -72,13 +69,11 @@ class SetSizePenaltyPolicy:
         return scores
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         arrays, settings = self.inner.to_state()
         return arrays | {"answer": self.weights}, settings | {"answer_nano": self.answer_nano}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         inner = LookaheadPolicy.from_state(arrays, settings)
         return cls(inner, arrays["answer"], float(settings["answer_nano"]))
 
@@ -123,7 +118,6 @@ class SetSizePenaltyLearner:
     """Price of an answer in the set, in mean costs of a round (lambda of the paper)."""
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions for miscoverage `alpha`."""
         policy = LookaheadLearner(self.config).fit(train, alpha, seed, progress).policy
         if not isinstance(policy, LookaheadPolicy):
             raise TypeError("only a look-ahead policy can be made thrifty")

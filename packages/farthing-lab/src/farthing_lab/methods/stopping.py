@@ -51,13 +51,11 @@ class StoppingPolicy(InRounds):
         return gains
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         arrays = {"coefficients": self.coefficients, "intercepts": self.intercepts}
         return arrays, {"features": self.features.to_json()}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, FloatArray], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         features = FeatureSet.from_json(settings["features"])
         return cls(features, arrays["coefficients"], arrays["intercepts"])
 
@@ -78,7 +76,6 @@ class StoppingLearner:
         seed: int,
         progress: Progress,
     ) -> Fitted:
-        """Train on recorded questions."""
         features = FeatureSet.fit(train, self.extra_features)
         return Fitted(fit_gains(features, train, still_to_gain(train), seed, progress))
 

@@ -89,11 +89,9 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return WEIGHTS if self.folder is None else Path(self.folder)
 
     def price(self, prices: PriceTable) -> Price:
-        """Return the user's own price, else the one in the list."""
         return prices.find(self.model) or find(self.model, self._folder).price
 
     def open(self, prices: PriceTable) -> LocalModel:
-        """Load the weights and return the model."""
         price = self.price(prices)
         local = LocalSettings(
             model=self.model,

@@ -85,8 +85,6 @@ def as_they_end(
 
 
 class _RowUnderWay:
-    """A row, and what was taken so far."""
-
     def __init__(self, number: int, row: GenerationRow) -> None:
         self.number, self.row = number, row
         seed = row.seed if row.seed is not None else int(torch.randint(2**62, ()))
@@ -124,7 +122,10 @@ class _GenerationBatch:
     @torch.no_grad()
     def advance(self, hooks: Sequence[Hook]) -> list[tuple[int, Generated]]:
         """Take one token in every row; return those that end with it."""
-        logits = self._hooked(self._read(), hooks)
+        logits = self._read()
+        contexts = [Context(one.ids, len(one.row.ids)) for one in self.under_way] if hooks else []
+        for hook in hooks:
+            logits = hook(logits, contexts)
         self._record(logits, taken := self._choose(logits))
         ended, going = [], []
         for place, one in enumerate(self.under_way):
@@ -152,12 +153,6 @@ class _GenerationBatch:
         )
         self._cache = done.past_key_values
         logits: Tensor = done.logits[:, -1].float()
-        return logits
-
-    def _hooked(self, logits: Tensor, hooks: Sequence[Hook]) -> Tensor:
-        contexts = [Context(one.ids, len(one.row.ids)) for one in self.under_way] if hooks else []
-        for hook in hooks:
-            logits = hook(logits, contexts)
         return logits
 
     def _choose(self, logits: Tensor) -> Tensor:

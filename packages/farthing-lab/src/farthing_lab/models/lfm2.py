@@ -32,7 +32,6 @@ class LayerMemory:
     """Values [B, heads, S, d]."""
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget every other row."""
         self.first = self.first[rows]
         self.second = None if self.second is None else self.second[rows]
 
@@ -229,8 +228,6 @@ def as_they_end(
 
 @dataclass
 class _RowUnderWay:
-    """A row, and what was taken so far."""
-
     number: int
     row: GenerationRow
     ids: list[int] = field(default_factory=list)
@@ -253,7 +250,6 @@ class _RowUnderWay:
         return self.row.reason(self.ids)
 
     def _drawn(self, logprobs: Floats) -> int:
-        """Draw a token by inversion, of the likeliest that together have `top_p`."""
         scaled = logprobs.astype(np.float64) / self.row.temperature
         p = np.exp(scaled - scaled.max())
         p /= p.sum()
@@ -276,7 +272,6 @@ def _allowed(seen: NDArray[np.bool_], new: int) -> NDArray[np.bool_]:
 
 
 def _turned(x: Floats, turn: tuple[Floats, Floats]) -> Floats:
-    """Turn queries or keys by their positions (rotary embedding)."""
     cosine, sine = turn
     one, other = np.split(x, 2, axis=-1)
     across: Floats = np.concatenate([-other, one], axis=-1)

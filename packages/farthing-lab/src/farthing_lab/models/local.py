@@ -3,12 +3,18 @@
 It is of the transformers library, or one of the package's own, which need numpy alone.
 """
 
+import asyncio
+import json
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from farthing.errors import (
     BadRequestError,
@@ -20,11 +26,161 @@ from farthing.errors import (
 from farthing.models.base import Completion, Finish, Prompt, TokenLogprob, Usage
 from farthing.models.prices import Price, PriceTable, largest_cost_nano
 from farthing_lab.models import lfm2, smollm2
-from farthing_lab.models.batching import BatchedJob, Batching
 from farthing_lab.models.generation_rows import Generated, GenerationRow, Reason
 from farthing_lab.models.lfm2 import Lfm2Network, is_lfm2
-from farthing_lab.models.symbol_tokenizer import SymbolTokenizer, is_of_symbols
 from farthing_lab.models.weights import load
+
+
+@dataclass(frozen=True)
+class SymbolTokenizer:
+    """Reads and writes symbols by their numbers."""
+
+    numbers: Mapping[str, int]
+    unknown: int
+    """The number of what is no symbol."""
+    special: frozenset[int]
+    """Numbers that `decode` can leave out: filling, and the end."""
+    eos_token_id: int
+    chat_template: str
+    symbol: re.Pattern[str]
+    not_read: re.Pattern[str]
+
+    @classmethod
+    def read(cls, folder: Path) -> "SymbolTokenizer":
+        """Read the tokenizer of a folder of weights.
+
+        Raises:
+            ValueError: it is of another kind.
+        """
+        told: Any = json.loads(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
+        names = json.loads(folder.joinpath("tokenizer_config.json").read_text(encoding="utf-8"))
+        template = folder.joinpath("chat_template.jinja").read_text(encoding="utf-8")
+        try:
+            numbers = told["model"]["vocab"]
+            return cls(
+                numbers=numbers,
+                unknown=numbers[told["model"]["unk_token"]],
+                special=frozenset(each["id"] for each in told["added_tokens"] if each["special"]),
+                eos_token_id=numbers[names["eos_token"]],
+                chat_template=template,
+                symbol=re.compile(told["pre_tokenizer"]["pattern"]["Regex"]),
+                not_read=re.compile(told["normalizer"]["pattern"]["Regex"]),
+            )
+        except (KeyError, TypeError) as lacking:
+            problem = f"{folder}/tokenizer.json: no tokenizer of symbols (it lacks {lacking})"
+            raise ValueError(problem) from None
+
+    def apply_chat_template(
+        self, messages: Sequence[Mapping[str, str]], **_: bool
+    ) -> dict[str, list[int]]:
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        text = environment.from_string(self.chat_template).render(messages=messages)
+        return {"input_ids": self.encode(text)}
+
+    def encode(self, text: str, **_: bool) -> list[int]:
+        read = self.not_read.sub("", text)
+        return [self.numbers.get(symbol, self.unknown) for symbol in self.symbol.findall(read)]
+
+    def get_vocab(self) -> Mapping[str, int]:
+        return self.numbers
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
+        left_out: frozenset[int] = self.special if skip_special_tokens else frozenset()
+        return "".join(self._symbols[number] for number in ids if number not in left_out)
+
+    @cached_property
+    def _symbols(self) -> dict[int, str]:
+        return {number: symbol for symbol, number in self.numbers.items()}
+
+
+def is_of_symbols(folder: Path) -> bool:
+    """Return whether a folder's tokenizer is one of symbols."""
+    try:
+        told: Any = json.loads(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
+        return bool(told["model"]["type"] == "WordLevel" and told["normalizer"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
+
+
+class BatchedJob(Generic[Asked, Answered]):
+    """Something that was asked, and what waits for its answer."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.given_up = False
+        """Whoever asked waits no longer: the worker need not finish it."""
+        self._loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Answered] = self._loop.create_future()
+
+    def resolve(self, answer: Answered) -> None:
+        """Hand over the answer, from any thread; a second one counts for nothing."""
+        self._loop.call_soon_threadsafe(self._settle, lambda: self.answer.set_result(answer))
+
+    def fail(self, error: Exception) -> None:
+        self._loop.call_soon_threadsafe(self._settle, lambda: self.answer.set_exception(error))
+
+    def _settle(self, settle: Callable[[], None]) -> None:
+        if not self.answer.done():
+            settle()
+
+
+class Batching(Generic[Asked, Answered]):
+    """Calls `work` in a thread, with one batch after another, in the order of arrival.
+
+    Args:
+        work: resolves each job of a batch, one by one as it has them; what it raises fails those
+            that are left. It looks at `given_up` now and then.
+        most: jobs in a batch at most.
+    """
+
+    def __init__(
+        self, work: Callable[[Sequence[BatchedJob[Asked, Answered]]], None], most: int
+    ) -> None:
+        self._work = work
+        self._most = most
+        self._waiting: list[BatchedJob[Asked, Answered]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def ask(self, what: Asked) -> Answered:
+        """Wait for a place in a batch, and for the answer; cancelling gives up this job alone."""
+        job: BatchedJob[Asked, Answered] = BatchedJob(what)
+        self._waiting.append(job)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._serve())
+        try:
+            return await job.answer
+        finally:
+            job.given_up = True
+
+    async def aclose(self) -> None:
+        if self._worker is not None and not self._worker.done():
+            await asyncio.wait([self._worker])
+
+    async def _serve(self) -> None:
+        # All who ask at one moment have come before this task first runs.
+        while batch := self._next():
+            try:
+                await asyncio.to_thread(self._attend, batch)
+            finally:
+                for job in batch:
+                    job.given_up = True
+
+    def _next(self) -> list[BatchedJob[Asked, Answered]]:
+        waiting = [job for job in self._waiting if not job.given_up]
+        batch, self._waiting = waiting[: self._most], waiting[self._most :]
+        return batch
+
+    def _attend(self, batch: Sequence[BatchedJob[Asked, Answered]]) -> None:
+        try:
+            self._work(batch)
+        except Exception as error:  # noqa: BLE001 - those who asked get it
+            for job in batch:
+                job.fail(error)
+
 
 BATCH = 64
 """Prompts that are answered together, at most."""
@@ -52,7 +208,6 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Most prompts that are answered together."""
 
     def price(self, prices: PriceTable) -> Price | None:
-        """Return what the model costs; None where nothing says so."""
         return prices.find(self.model)
 
     def open(self, prices: PriceTable) -> "LocalModel":
@@ -125,7 +280,6 @@ class LocalModel:
 
     @property
     def name(self) -> str:
-        """Name of the model, as prices and traces call it."""
         return self._name
 
     @property
@@ -141,15 +295,12 @@ class LocalModel:
         return await self._batches.ask(prompt)
 
     def tokens(self, text: str) -> int:
-        """Return how many tokens a text has within a reply."""
         return len(self._tokenizer.encode(text, add_special_tokens=False))
 
     def largest_cost_nano(self, prompt: Prompt) -> int:
-        """Return the most that one call with this prompt can cost, in nano-dollars."""
         return largest_cost_nano(self._price, self._name, prompt, self._timeout_s)
 
     async def aclose(self) -> None:
-        """Wait for what is under way, and let go of the weights."""
         await self._batches.aclose()
         self._network = None
 
@@ -165,7 +316,8 @@ class LocalModel:
             last = now
             job, row = asked[number]
             usage = Usage(len(row.ids), len(done.ids))
-            text, finish = self._text(done, job.asked)
+            text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
+            text, finish = finished(text, done.reason, job.asked.stop)
             answer = Completion(
                 text=text,
                 model=self._name,
@@ -248,10 +400,6 @@ class LocalModel:
                 f"fit its context of {self._context}: shorten the prompt"
             )
         return ids
-
-    def _text(self, done: Generated, prompt: Prompt) -> tuple[str, Finish]:
-        text = self._tokenizer.decode(done.ids, skip_special_tokens=True)
-        return finished(text, done.reason, prompt.stop)
 
     def _logprobs(self, done: Generated) -> tuple[TokenLogprob, ...]:
         return tuple(

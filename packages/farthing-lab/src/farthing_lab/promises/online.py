@@ -63,7 +63,6 @@ class OnlinePromise(Recorded, frozen=True, kw_only=True, tag="online"):
         return self.bound < 1
 
     def sentence(self, of: Certificate) -> str:
-        """Say what is promised."""
         if not self.promises:
             return f"{of.n} updates are too few to promise anything about their stream."
         level = exact_text(1 - self.alpha)
@@ -74,7 +73,6 @@ class OnlinePromise(Recorded, frozen=True, kw_only=True, tag="online"):
         )
 
     def plain_language(self, of: Certificate) -> str:
-        """Say what it means for a hundred questions."""
         del of
         if not self.promises:
             return "Nothing is promised yet: the stream of questions was too short."
@@ -96,11 +94,9 @@ class OnlinePromise(Recorded, frozen=True, kw_only=True, tag="online"):
         return certify(state, alpha, **about)
 
     def recompute(self, evidence: OnlineThreshold, of: Certificate) -> Certificate:
-        """State again what another threshold promises."""
         return certify(evidence, self.alpha, **of.about)
 
     def too_short(self, of: Certificate) -> str:
-        """Say how many questions it takes."""
         if self.promises:
             return ""
         return (

@@ -61,16 +61,13 @@ class Shift(Promise):
 
     @classmethod
     def of_options(cls, alpha: Fraction, given: Mapping[str, Any]) -> Self:
-        """Return the one that the command line asks for."""
         return cls(1 - alpha, given["target"])
 
     @property
     def alpha(self) -> Fraction:
-        """The share of misses, exactly."""
         return 1 - level_of(self.level, LEVEL, "0.9")
 
     def prove(self, evidence: "Weighted", **about: Unpack[About]) -> Certificate:
-        """Certify the threshold that these give."""
         return certify(evidence, self.alpha, **about)
 
 
@@ -115,7 +112,6 @@ class WeightedPromise(Recorded, frozen=True, kw_only=True, tag="weighted"):
     """Number of equally weighted questions that the n are worth."""
 
     def sentence(self, of: Certificate) -> str:
-        """Say what is promised."""
         if not self.promises:
             return wording.too_few(of, self.alpha)
         return (
@@ -126,23 +122,19 @@ class WeightedPromise(Recorded, frozen=True, kw_only=True, tag="weighted"):
         )
 
     def plain_language(self, of: Certificate) -> str:
-        """Say what it means for a hundred questions."""
         if not self.promises:
             return wording.everything(of)
         mix = "questions of the mix that is to come"
         return wording.of_hundred_covered(self.alpha, questions=mix)
 
     def recompute(self, evidence: Weighted, of: Certificate) -> Certificate:
-        """Certify again from other critical thresholds and weights."""
         return certify(evidence, self.alpha, **of.about)
 
     @classmethod
     def asks(cls) -> type[Shift]:
-        """Return the record of what is asked for."""
         return Shift
 
     def realised(self, of: Acted, questions: Facts) -> Figure | None:
-        """Measure coverage."""
         del questions
         return share_of("coverage in the mix of this file", of.covered, self.alpha)
 

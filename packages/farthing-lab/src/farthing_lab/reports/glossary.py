@@ -4,18 +4,17 @@ from farthing.methods.cards import cards
 from farthing.money import significant
 from farthing.promises.base import Promise
 from farthing.promises.texts import Column, hundredths, share
-from farthing.recommendation.base import (
+from farthing.recommendation.base import FELL_BACK, TIMES_OPTIMUM, Comparison
+from farthing.reports.base import PER_THOUSAND
+from farthing_lab.comparison.names import (
     AIQ,
     ARENA_SCORE,
-    FELL_BACK,
     GAIN_AT_EQUAL_COST,
     KEPT,
     SAVED,
     SAVING_AT_EQUAL_ACCURACY,
-    TIMES_OPTIMUM,
-    Comparison,
 )
-from farthing.reports.base import PER_THOUSAND, knows_optimum
+from farthing_lab.comparison.rows import knows_optimum
 
 KEY = (
     "Acc.: best answer right; Solv.: coverage if solvable; Len: rounds; Set: answers; "

@@ -12,9 +12,15 @@ from farthing.errors import MissingExtraError
 from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
-from farthing.recommendation.base import GAINED, SAVED, Comparison, Row
-from farthing.reports.base import (
-    Grid,
+from farthing.recommendation.base import Comparison, Row
+from farthing.reports.base import Grid
+from farthing.reports.payer import Offer
+from farthing.reports.rendering import render
+from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
+from farthing.reports.style import looks
+from farthing_lab.comparison.names import GAINED, SAVED
+from farthing_lab.comparison.results import results_json
+from farthing_lab.comparison.rows import (
     alphas,
     best,
     cheapest_promised,
@@ -24,18 +30,53 @@ from farthing.reports.base import (
     rows_at,
     write_all,
 )
-from farthing.reports.payer import Offer
-from farthing.reports.rendering import render
-from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
-from farthing.reports.style import looks
-from farthing_lab.comparison.results import results_json
 from farthing_lab.reports import promises, summary, tables
 from farthing_lab.reports.glossary import columns, explained
-from farthing_lab.reports.offer import offer
 from farthing_lab.reports.promises import goal_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+from farthing.promises import wording
+from farthing.promises.texts import signed
+from farthing.reports.payer import NOT_ALONE, in_percent, paid, within_ends
+
+
+def offer(comparison: Comparison, alpha: Fraction) -> Offer:
+    """Return what the first screen of a report says about one alpha."""
+    row, today = best(comparison, alpha), comparison.today
+    saved, within = _saved(row)
+    ours = theirs = None
+    if today is not None:
+        theirs = paid(f"Always {today.role}", today.cost_usd, today.accuracy)
+    if row is not None:
+        ours = paid(row.label, mean_of(row, "cost_usd"), mean_of(row, "accuracy"))
+    return Offer(
+        title=goal_of(comparison, alpha).title,
+        today=theirs,
+        tomorrow=ours,
+        saved=saved,
+        saved_within=within,
+        gained="" if row is None else _gained(row),
+        promise=promises.claim(comparison, alpha),
+        sure=promises.how_sure(comparison, row),
+        until=wording.ends(None),
+        finding=summary.sentence(comparison, alpha),
+    )
+
+
+def _saved(row: Row | None) -> tuple[str, str]:
+    if row is None:
+        return "–", "nobody wins"
+    if SAVED not in row.intervals:
+        return "–", f"the models were {NOT_ALONE}"
+    return in_percent(mean_of(row, SAVED)), within_ends(row.intervals[SAVED], in_percent)
+
+
+def _gained(row: Row) -> str:
+    gained = mean_of(row, GAINED)
+    if isnan(gained):
+        return ""
+    return f"accuracy {signed(gained)} ({within_ends(row.intervals[GAINED], signed)})"
 
 
 @dataclass(frozen=True)
@@ -91,6 +132,7 @@ def html(comparison: Comparison) -> str:
     return render(
         "page.html",
         comparison.source,
+        package="farthing_lab",
         comparison=comparison,
         sections=[_section(comparison, alpha) for alpha in alphas(comparison)],
         setting=summary.setting(comparison),
@@ -162,7 +204,7 @@ def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost |
     winner = best(comparison, alpha)
     marks, sweeps = [], []
     for row in rows_at(comparison, alpha):
-        lost = _lost(row, held)
+        lost = -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
         if not ran(row) or SAVED not in row.per_split or isnan(lost):
             continue
         saved, chosen = mean_of(row, SAVED), row is winner
@@ -187,11 +229,6 @@ def _turned(gained: Interval) -> Interval | None:
     """Return the interval of a loss from that of a gain; None of a single split."""
     low, high = gained
     return None if isnan(low) else (-high, -low)
-
-
-def _lost(row: Row, held: Promise | None) -> float:
-    """Return what a row loses of the figure that its promise is about, else of accuracy."""
-    return -mean_of(row, GAINED) if held is None else _top(held) - mean_of(row, REALISED)
 
 
 def _top(held: Promise) -> float:

@@ -8,10 +8,11 @@ import numpy as np
 from farthing.errors import MissingExtraError
 from farthing.promises.texts import Goal
 from farthing.recommendation.base import Comparison, Row
-from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
+from farthing.reports.base import PER_THOUSAND
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
+from farthing_lab.comparison.published import beside
+from farthing_lab.comparison.rows import mean_of, ran, rows_at
 from farthing_lab.reports.promises import goal_of
-from farthing_lab.reports.published import beside
 
 try:
     from matplotlib import rc_context
@@ -150,7 +151,6 @@ def _hollow(axes: Axes, value: float, height: int) -> None:
 
 
 def _frontier_line(axes: Axes, row: Row, look: tuple[str, str], metric: str, floor: float) -> None:
-    """Draw a swept policy as a line with its operating point, another as a point."""
     colour, marker = look
     cost, coverage = mean_of(row, "cost_usd") * PER_THOUSAND, mean_of(row, metric)
     points = np.array(_worth_drawing(row, metric, floor))

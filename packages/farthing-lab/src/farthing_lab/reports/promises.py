@@ -8,10 +8,12 @@ from farthing.promises.base import Promise
 from farthing.promises.certificate import Population
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.texts import Goal, hundredths
-from farthing.recommendation.base import FELL_BACK, KEPT, SAVED, SOLVABLE_ONLY, Comparison, Row
-from farthing.recommendation.ranking import means_of
-from farthing.reports.base import best, mean_of, promised, thousand
+from farthing.recommendation.base import FELL_BACK, Comparison, Row
+from farthing.reports.base import thousand
 from farthing.reports.payer import in_percent
+from farthing_lab.comparison.names import KEPT, SAVED, SOLVABLE_ONLY
+from farthing_lab.comparison.ranking import means_of
+from farthing_lab.comparison.rows import best, mean_of, promised
 
 NO_CERTIFICATE = (
     "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."
@@ -108,7 +110,6 @@ def saving(row: Row, reference: str) -> str:
 
 
 def _nobody(comparison: Comparison, alpha: Fraction, promise: Promise) -> str:
-    """Say why nobody won, and what to do."""
     rows = promised(comparison, alpha)
     if not rows:
         return "no policy could run."

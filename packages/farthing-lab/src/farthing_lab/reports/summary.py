@@ -7,15 +7,10 @@ from math import isnan
 from farthing.promises.certificate import Population
 from farthing.promises.texts import decimal, percent
 from farthing.promises.wording import of_hundred_covered
-from farthing.recommendation.base import (
-    OPTIMUM,
-    SOLVABLE_ONLY,
-    TIMES_OPTIMUM,
-    Comparison,
-    Difference,
-    Row,
-)
-from farthing.reports.base import (
+from farthing.recommendation.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Difference, Row
+from farthing.reports.base import thousand
+from farthing_lab.comparison.names import SOLVABLE_ONLY
+from farthing_lab.comparison.rows import (
     alphas,
     best,
     cheapest_promised,
@@ -23,7 +18,6 @@ from farthing.reports.base import (
     promised,
     recommended,
     standard_error_of,
-    thousand,
 )
 from farthing_lab.reports import promises
 
@@ -205,7 +199,6 @@ def doubts(comparison: Comparison) -> list[str]:
 
 
 def _about_promise(comparison: Comparison) -> list[str]:
-    """Say what to doubt about the promise."""
     if comparison.promise is not None:
         tested = f"{comparison.sizes['test']:,} test questions"
         return [
@@ -228,7 +221,6 @@ def _about_promise(comparison: Comparison) -> list[str]:
 
 
 def _nobody(comparison: Comparison, alpha: Fraction) -> str:
-    """Say why no policy is the cheapest."""
     cheapest = recommended(comparison, alpha)
     dominated = cheapest_promised(comparison, alpha)
     if dominated and not cheapest:

@@ -14,12 +14,10 @@ from rich.text import Text
 
 from farthing.promises.texts import Column, decimal, share
 from farthing.recommendation.base import NOBODY_ASKED, Comparison, Difference, Row
-from farthing.reports.base import (
+from farthing.reports.base import PER_THOUSAND, Grid, TableCell, TableLine
+from farthing_lab.comparison.published import beside, notes
+from farthing_lab.comparison.rows import (
     GROUPS,
-    PER_THOUSAND,
-    Grid,
-    TableCell,
-    TableLine,
     alphas,
     best,
     mean_of,
@@ -30,7 +28,6 @@ from farthing.reports.base import (
 )
 from farthing_lab.reports.glossary import ROUTER_COLUMNS, columns, count, key, per_thousand
 from farthing_lab.reports.promises import goal_of
-from farthing_lab.reports.published import beside, notes
 
 NOTHING = TableCell("–")
 WITH_ERROR = ("total_cost_usd", "coverage")
@@ -62,7 +59,6 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
 
 
 def _dominated(rows: Iterable[Row]) -> list[str]:
-    """Name the rows that nobody should take, and what to take in their place."""
     sets = "is cheaper, and right as often as these sets hold a right answer: use that instead"
     best = "is cheaper, and right as often as the best answer here: use that where one will do"
     found = []
@@ -191,7 +187,6 @@ class FittedTable:
     grid: Grid
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw as many columns as fit."""
         columns, unbounded = len(self.grid.short), console.options.update(max_width=1_000)
         while columns > 2:
             needed = Measurement.get(console, unbounded, render_grid(self.grid, columns)).minimum

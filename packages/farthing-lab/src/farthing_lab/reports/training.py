@@ -79,7 +79,6 @@ def training(runs: Sequence[TrainingCurves], alpha: Fraction) -> Figure | None:
 
 
 def _trainings(runs: Sequence[TrainingCurves]) -> list[TrainingCurves]:
-    """Return one run a training, named after all the policies that share it."""
     shared: list[TrainingCurves] = []
     for run in runs:
         same = next((i for i, other in enumerate(shared) if other.curves == run.curves), None)

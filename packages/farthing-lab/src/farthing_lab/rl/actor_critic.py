@@ -178,7 +178,6 @@ class ActorCritic:
         self._questions = questions
 
     def batch(self) -> Questions:
-        """Return the next batch of questions."""
         return self._questions.take(next(self._batches))
 
     def criticise(self, seen: RollOut) -> SampledSurrogate:

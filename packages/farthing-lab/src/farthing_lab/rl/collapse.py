@@ -63,8 +63,6 @@ class Collapse:
 
 @dataclass(frozen=True)
 class _RecentMeans:
-    """The curves' means over the last updates."""
-
     reward: float
     best: float
     """The best mean reward over so many updates in a row, whenever that was."""
@@ -201,7 +199,8 @@ def _kl_ran_away(seen: _RecentMeans) -> Collapse | None:
 
 
 def _no_entropy(seen: _RecentMeans) -> Collapse | None:
-    if seen.entropy > seen.limits.no_entropy or not _lost(seen, seen.limits.kept):
+    lost = seen.reward <= seen.limits.no_reward or seen.reward < seen.limits.kept * seen.best
+    if seen.entropy > seen.limits.no_entropy or not lost:
         return None
     return Collapse(
         "entropy",
@@ -229,11 +228,6 @@ _CHECKS: tuple[Callable[[_RecentMeans], Collapse | None], ...] = (
     _no_entropy,
     _no_reward,
 )
-
-
-def _lost(seen: _RecentMeans, kept: float) -> bool:
-    """Return whether less than a share of the best reward is left; a best of 0 is none to keep."""
-    return seen.reward <= seen.limits.no_reward or seen.reward < kept * seen.best
 
 
 def _fall(seen: _RecentMeans) -> str:

@@ -71,7 +71,6 @@ class Horizon:
 
     @property
     def gamma(self) -> float:
-        """The discount of one step."""
         return 1.0 if self.mastered >= self.steps else discount(self.mastered, self.alpha)
 
     def after(self, done: Decisions, shown: Decisions, of: IntArray | None = None) -> "Horizon":

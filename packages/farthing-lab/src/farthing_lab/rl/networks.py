@@ -46,7 +46,6 @@ class Network:
         return Network(self.widths, self.parameters + change)
 
     def outputs(self, inputs: FloatArray) -> FloatArray:
-        """Map inputs, [..., F], to outputs, [..., A]."""
         hidden = inputs
         *below, (weight, bias) = self.layers()
         for w, b in below:

@@ -26,7 +26,6 @@ class Questions:
 
     @classmethod
     def of(cls, traces: TraceArrays, observations: FloatArray) -> "Questions":
-        """Take what learning needs from traces and their features."""
         spent = traces.round_cost_nano.astype(float)
         unit = spent.mean()
         return cls(
@@ -38,7 +37,6 @@ class Questions:
         )
 
     def take(self, index: IntArray) -> "Questions":
-        """Return the questions at an index."""
         return Questions(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
     @property

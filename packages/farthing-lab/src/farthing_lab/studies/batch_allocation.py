@@ -80,7 +80,6 @@ class BatchAllocation:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "AllocatedBatch":
-        """Learn from recorded questions, and allocate the batch."""
         if self.out is not None:
             context.check_file(self.out)
         allocator: Allocator = system("allocator", self.allocator)
@@ -117,7 +116,6 @@ class BatchAllocation:
         return allocated
 
     def report(self, measured: "AllocatedBatch") -> StudyReport:
-        """Say what the batch costs and brings, beside what is done without looking."""
         n, allocation, rows = len(measured.batch), measured.allocation, measured.rows
         source = self.questions.name if self.questions else file_names(self.traces)
         calls = np.bincount(allocation.choice, minlength=len(measured.models)).tolist()
@@ -266,7 +264,6 @@ def draw(batch: ItemBatch, budget_nano: int, seed: int) -> IntArray:
 def _one_model_for_all(
     batch: ItemBatch, estimates: Estimates, budget_nano: int
 ) -> list[tuple[str, IntArray | None]]:
-    """Return the models that are asked for everything, by what they are."""
     full = [m for m in range(len(estimates.models)) if batch.offered[:, m].all()]
     cost = batch.expected_nano.sum(axis=0)
     within = [m for m in full if cost[m] <= budget_nano]
@@ -284,7 +281,6 @@ def _one_model_for_all(
 
 
 def _held_out(arrays: TraceArrays, seed: int) -> tuple[TraceArrays, TraceArrays]:
-    """Return what is learned from, and the batch."""
     if len(arrays) < 3:
         raise InputError(
             f"{counted(len(arrays), 'recorded question')} cannot be divided into some to learn "

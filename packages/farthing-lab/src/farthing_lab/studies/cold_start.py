@@ -67,7 +67,6 @@ class ColdStart:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "Joined":
-        """Estimate the newcomer, and route held-out questions with it and without it."""
         pool = context.read_traces(*self.traces)
         newcomer = Newcomer.of(context.read_traces(self.new), self.model)
         context.check_costs(pool)
@@ -75,7 +74,6 @@ class ColdStart:
         return join(pool, newcomer, budgets_nano=budgets, seed=self.seed)
 
     def report(self, measured: "Joined") -> StudyReport:
-        """Say what it costs, what it is expected to do, and who would be asked."""
         newcomer, (low, high) = measured.newcomer, measured.interval
         n, right = len(newcomer.history.right), int(newcomer.history.right.sum())
         others = [
@@ -150,7 +148,6 @@ class Newcomer:
 
     @classmethod
     def of(cls, traces: TraceArrays, name: str | None = None) -> "Newcomer":
-        """Return one model of recorded questions."""
         refuse_rounds(traces)
         if name is None and traces.n_roles > 1:
             raise InputError(f"say which of these joins: {', '.join(traces.roles)}")
@@ -180,7 +177,6 @@ class RoutedBudget:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row for JSON."""
         return {
             "budget_usd": usd_from_nano(self.budget_nano),
             "right_without": self.without,
@@ -297,7 +293,6 @@ class _Curve:
         )
 
     def within(self, budget_nano: int) -> int | None:
-        """Return the point that is expected to bring most within a budget a question."""
         fits = self.total_nano <= budget_nano * self.questions
         return int(np.where(fits, self.expected, -1.0).argmax()) if fits.any() else None
 

@@ -77,7 +77,6 @@ class MemoryTiers:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "MemoryComparison":
-        """Learn on the graded questions, and put contexts together for the others."""
         from farthing_lab.methods.agents.budget_mem.learner import RouterLearner  # noqa: PLC0415 - torch
 
         if self.out is not None:
@@ -134,7 +133,6 @@ class MemoryTiers:
         return world, [known[i] for i in order[:half]], [known[i] for i in order[half:]]
 
     def report(self, measured: "MemoryComparison") -> StudyReport:
-        """Say what each way of paying costs and brings."""
         n = len(measured.rows[0].remembered)
 
         def right(record: Record) -> str:
@@ -186,7 +184,6 @@ class MemoryRow:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row for JSON."""
         return {
             "name": self.name,
             "held": self.held,

@@ -85,7 +85,6 @@ class OnlineLearning:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "Exploration":
-        """Let the bandit spend the budget on the stream of questions."""
         if self.log is not None:
             context.check_file(self.log)
             check_suffix(self.log)
@@ -117,7 +116,6 @@ class OnlineLearning:
         return explored
 
     def report(self, measured: "Exploration") -> StudyReport:
-        """Say what the stream cost and brought, beside other ways to spend as much."""
         n = measured.questions
         calls = measured.session.calls.tolist()
         columns: list[Heading] = [
@@ -337,7 +335,6 @@ def fitted_on_everything(traces: TraceArrays, budget_nano: int, seed: int) -> Ex
 
 
 def _until_gone(name: str, stream: Stream, arms: IntArray, budget_nano: int) -> ExplorationRow:
-    """Ask these models one after another until one does not fit what is left."""
     rows = np.arange(len(stream))
     cost = stream.cost_nano[rows, arms]
     before = np.concatenate([[0], np.cumsum(cost)[:-1]])

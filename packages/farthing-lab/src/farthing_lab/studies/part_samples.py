@@ -37,8 +37,6 @@ Ids = NDArray[np.str_]
 
 
 class _SampledPartSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A section `[parts.NAME]`."""
-
     models: dict[str, str]
     """Model to its file of sample traces."""
     credit: float = 1.0
@@ -91,13 +89,11 @@ class MeasuredParts:
     """Whether row i of all parts is the same task."""
 
     def label(self, part: int, option: int) -> str:
-        """Return an option such as `small x4`."""
         times = int(self.samples[part, option])
         name = self.models[int(self.model[part, option])]
         return name if times == 1 else f"{name} x{times}"
 
     def space(self, batch: ItemBatch, budget_nano: int) -> Space:
-        """Return what a search may try, with names for an LLM to read."""
         names = tuple(
             tuple(self.label(i, k) for k in range(batch.value.shape[1])) for i in range(len(batch))
         )
@@ -133,7 +129,6 @@ class MeasuredParts:
         return np.asarray(product, dtype=np.float64)
 
     def interval(self, choice: IntArray) -> tuple[float, float]:
-        """Return the share of right tasks and half its 95 % interval."""
         each = self.tasks(choice)
         if self.together:
             return float(each.mean()), 1.96 * float(each.std(ddof=1)) / len(each) ** 0.5

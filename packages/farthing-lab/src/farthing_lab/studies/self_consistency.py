@@ -54,7 +54,6 @@ class SelfConsistency:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "SampleComparison":
-        """Take samples in each way, in many orders."""
         return compare(
             context.read_samples(self.traces),
             self.per_question,
@@ -64,7 +63,6 @@ class SelfConsistency:
         )
 
     def report(self, measured: "SampleComparison") -> StudyReport:
-        """Say what each way of sampling costs and brings, and what to do with a stream."""
         n = len(measured.every.right)
         columns: list[Heading] = [
             ("Samples", lambda r: r["name"]),
@@ -131,7 +129,6 @@ class Sampled:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row for JSON."""
         (right, right_half), (same, same_half) = interval(self.right), interval(self.same)
         return {
             "name": self.name,

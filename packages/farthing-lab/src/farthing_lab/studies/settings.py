@@ -32,7 +32,6 @@ class ValueList:
     values: tuple[Value, ...]
 
     def draw(self, rng: np.random.Generator) -> Value:
-        """Return one of the values."""
         return self.values[int(rng.integers(len(self.values)))]
 
 

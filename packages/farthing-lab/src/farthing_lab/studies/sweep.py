@@ -6,6 +6,8 @@ in the choice. What won is then trained on the whole training part and compared 
 it is, on splits that nothing has seen.
 """
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -40,7 +42,56 @@ from farthing_lab.studies.settings import (
     with_settings,
     written,
 )
-from farthing_lab.studies.trial_cache import Figures, Key, Trials
+
+Key = Mapping[str, Any]
+"""Everything that a training's figures depend on."""
+Figures = Mapping[str, float]
+
+
+class Trials:
+    """A file of finished trainings, each looked up by what it depends on.
+
+    A last line that was cut off in mid-write is dropped: its training runs again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = path.read_bytes() if path.exists() else b""
+        *whole, cut_off = text.split(b"\n")
+        self._whole = len(text) - len(cut_off)
+        self._found = dict(_read(path, number, line) for number, line in enumerate(whole, 1))
+
+    def get(self, key: Key) -> Figures | None:
+        """Return the figures of a training, or None where it was not finished yet."""
+        return self._found.get(_text(key))
+
+    def add(self, key: Key, figures: Figures) -> None:
+        if not self._found:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        known = {name: None if math.isnan(value) else value for name, value in figures.items()}
+        line = json.dumps({"trial": dict(key), "figures": known}, ensure_ascii=False) + "\n"
+        with self.path.open("ab") as file:
+            file.truncate(self._whole)
+            self._whole += file.write(line.encode())
+        self._found[_text(key)] = figures
+
+
+def _read(path: Path, number: int, line: bytes) -> tuple[str, Figures]:
+    try:
+        record = json.loads(line)
+        figures = {
+            name: math.nan if value is None else float(value)
+            for name, value in record["figures"].items()
+        }
+        return _text(record["trial"]), figures
+    except (ValueError, TypeError, KeyError, AttributeError):
+        problem = "is no finished training of a sweep; name another folder, or remove that file"
+        raise InputError(f"{path}, line {number}: {problem}") from None
+
+
+def _text(key: Key) -> str:
+    return json.dumps(key, sort_keys=True)
+
 
 KEPT = "trials.jsonl"
 ALL = "trainings of the sweep"
@@ -75,7 +126,6 @@ class Setting:
     """One for each training that is finished: the folds of the first seed, then of the next."""
 
     def mean(self, metric: str) -> float:
-        """Return the mean over the trainings."""
         return float(np.mean([figures[metric] for figures in self.figures]))
 
 
@@ -101,17 +151,14 @@ class SettingSweep:
 
     @property
     def alpha(self) -> Fraction:
-        """The promised share of misses."""
         return self.plan.alphas[0]
 
     @property
     def interrupted(self) -> bool:
-        """Whether anything is left to do."""
         return self.test is None or self.test.splits < self.plan.splits
 
     @property
     def trainings(self) -> int:
-        """How many trainings of each setting there are to be."""
         return self.search.folds * self.plan.seeds
 
     @property
@@ -139,7 +186,6 @@ class TuningTrial:
     instant: bool = False
 
     def run(self, train: TraceArrays, progress: Progress) -> Figures | None:
-        """Return every metric on the fold, at the threshold that covers just enough of it."""
         learn, judge = fold(train.content, *self.division)
         try:
             fitted = fit(self.learner, train.take(learn), self.alpha, self.seed, progress)
@@ -223,7 +269,6 @@ def _swept(dataset: Dataset, name: str) -> Candidate:
 
 
 def _asked(learner: Any, search: SettingSearch, seed: int) -> list[Settings]:
-    """Return the settings to try, without the one that the learner has anyway."""
     read = [read_choice(learner, text) for text in search.choices]
     names = [name for name, _ in read]
     double = next((name for name in names if names.count(name) > 1), None)
@@ -252,7 +297,6 @@ def _work(
     plan: Plan,
     questions: str,
 ) -> list[tuple[Key, TuningTrial]]:
-    """Return every training with what it depends on, setting after setting."""
     work: list[tuple[Key, TuningTrial]] = []
     for number, changed in enumerate(settings):
         learner = with_settings(candidate.learner, changed)

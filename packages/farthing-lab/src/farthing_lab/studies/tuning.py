@@ -15,10 +15,11 @@ import numpy as np
 from farthing.money import significant
 from farthing.promises.texts import decimal, percent
 from farthing.recommendation.base import METRICS
-from farthing.reports.base import PER_THOUSAND, thousand, write_all
+from farthing.reports.base import PER_THOUSAND, thousand
 from farthing.reports.table import Table
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.comparison.results import results
+from farthing_lab.comparison.rows import write_all
 from farthing_lab.studies.settings import written
 from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport, TracesFiles
 from farthing_lab.studies.sweep import Setting, SettingSearch, SettingSweep, sweep
@@ -100,7 +101,6 @@ class Tuning:
     ] = "processes"
 
     def measure(self, context: StudyContext) -> SettingSweep:
-        """Try the settings, keep every training, and write what came of them."""
         context.check_folder(self.out)
         given = {"train": self.train, "calibrate": self.calibrate, "test": self.test}
         asked = {part: size for part, size in given.items() if size is not None}
@@ -126,7 +126,6 @@ class Tuning:
         return done
 
     def report(self, measured: SettingSweep) -> StudyReport:
-        """Say how the settings did, the cheapest first, and what came of the winner."""
         more = len(measured.ranked) - SHOWN
         left_out = [f"and {more} dearer ones: see results.csv"] if more > 0 else []
         asked = f"at least {percent(1 - measured.alpha)} of each fold covered"

@@ -27,8 +27,7 @@ from farthing_lab.methods.planners.base import (
     affordable,
     play,
 )
-from farthing_lab.methods.simulators.workflow import Workflow, read_workflow
-from farthing_lab.methods.simulators.workflow_parts import WorkflowState
+from farthing_lab.methods.simulators.workflow import Workflow, WorkflowState, read_workflow
 from farthing_lab.studies.study import LEVEL, Seed, StudyContext, StudyOption, StudyReport
 
 KEY = (
@@ -66,7 +65,6 @@ class WorkflowPlan:
     seed: Seed = 0
 
     def measure(self, context: StudyContext) -> "PlanComparison":
-        """Execute the workflow under the planner, and under plans that do not simulate."""
         if self.deadline is not None and not self.deadline > 0.0:
             raise InputError(f"the deadline is {self.deadline:g} s; give more than 0")
         planner: Planner = system("planner", self.planner)
@@ -81,7 +79,6 @@ class WorkflowPlan:
         )
 
     def report(self, measured: "PlanComparison") -> StudyReport:
-        """Say what the planner starts, and how often each plan is done in time."""
         left, executions = measured.left, counted(measured.executions, "execution")
         timed = isfinite(left.seconds)
         limit = f" and {left.seconds:g} s" if timed else ""
@@ -198,8 +195,6 @@ class FixedPlan:
 
 @dataclass(frozen=True)
 class _DecisionRecorder:
-    """Does what a planner says, and keeps what was started."""
-
     workflow: Workflow
     planner: Planner
     starts: list[tuple[int, int]] = field(default_factory=list)
@@ -208,7 +203,6 @@ class _DecisionRecorder:
     def act(
         self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> int | None:
-        """Return what the planner says."""
         action = self.planner.act(simulator, state, left, rng)
         starts = _starts(self.workflow, state)
         if action is not None and action < len(starts):

@@ -67,7 +67,6 @@ class Statement:
     plus: int
 
     def said(self) -> str:
-        """Return the statement as a question has it."""
         return (
             f"{self.target}={self.of(self.source)}" if self.source else f"{self.target}={self.plus}"
         )
@@ -96,7 +95,6 @@ class ChainProblem:
 
     @property
     def answer(self) -> str:
-        """The digit that is right."""
         return str(_values(self.chain)[-1])
 
     @property
@@ -123,7 +121,6 @@ class ChainProblem:
 
     @property
     def part(self) -> Part:
-        """The part that the text belongs to, see `part_of`."""
         return part_of(self.text)
 
     def question(self) -> Question:

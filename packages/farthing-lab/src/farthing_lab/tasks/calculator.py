@@ -32,11 +32,9 @@ class CalculatorSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """What prices and traces call it."""
 
     def price(self, prices: PriceTable) -> Price | None:
-        """Return what it costs, a word counted as a token; None where nothing says so."""
         return prices.find(self.model)
 
     def open(self, prices: PriceTable) -> Model:
-        """Return the model."""
         return ScriptedModel(_reply, name=self.model, price=self.price(prices))
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from farthing.errors import InputError, MissingExtraError
 from farthing.tasks.base import Question
@@ -40,7 +39,10 @@ class LocalSearch:
             top: most paragraphs in a reply.
             cost_nano: price of one use, in nano-dollars.
         """
-        self._bm25s = _library()
+        try:
+            self._bm25s = import_module("bm25s")
+        except ImportError as error:
+            raise MissingExtraError("searching paragraphs", "search", "farthing-lab") from error
         self.cost_nano = cost_nano
         self._top = top
         self._paragraphs = [(title, text) for title, text in paragraphs]
@@ -51,7 +53,6 @@ class LocalSearch:
         self._index.index(words, show_progress=False)
 
     async def run(self, query: str) -> ToolReply:
-        """Return the best paragraphs that share a word with the query, best first."""
         started = time.perf_counter()
         found = await asyncio.to_thread(self.find, query)
         shown = "\n".join(f"{title}: {text}" for title, text in found)
@@ -77,13 +78,6 @@ class LocalSearch:
             texts, token_pattern=_WORD, return_ids=False, show_progress=False
         )
         return words
-
-
-def _library() -> Any:
-    try:
-        return import_module("bm25s")
-    except ImportError as error:
-        raise MissingExtraError("searching paragraphs", "search", "farthing-lab") from error
 
 
 def read_corpus(path: str | Path) -> list[tuple[str, str]]:

@@ -53,7 +53,6 @@ class Mathematics:
         return _normalise(answer)
 
     def grade(self, answer: str | None, gold: Sequence[str]) -> bool:
-        """Return whether the answer is equivalent to an accepted one; no answer is never right."""
         if answer is None or not is_answer(answer):
             return False
         return any(_equivalent(answer, accepted) for accepted in gold)

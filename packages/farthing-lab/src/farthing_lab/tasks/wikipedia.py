@@ -104,7 +104,6 @@ class Wikipedia:
         self._session: Any = None
 
     async def run(self, query: str) -> ToolReply:
-        """Return the introductions of the pages that match best, best first."""
         found, seconds = await self._search(query)
         pages = sorted(found, key=lambda page: page.index)[: self._top]
         shown = [f"{page.title}: {' '.join(page.extract.split())}" for page in pages]
@@ -112,7 +111,6 @@ class Wikipedia:
         return ToolReply(text, self.cost_nano, seconds)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 

@@ -75,6 +75,7 @@ def test_the_table_is_what_running_all_243_by_hand_gives(
             assert tiers_of(leaf) == tiers
 
 
+@pytest.mark.slow
 def test_what_is_played_is_what_the_table_says(
     facts: LinkedFacts, world: World, table: TierTable
 ) -> None:

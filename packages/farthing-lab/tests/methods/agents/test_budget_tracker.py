@@ -52,6 +52,7 @@ def test_whole_calls_meet_the_edges_exactly(budget: int) -> None:
         assert told.splitlines()[1] == GUIDANCE[by_hand]  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_used_and_left_add_up_after_every_event_of_10000_streams() -> None:
     rng = np.random.default_rng(0)
     for _ in range(10_000):

@@ -56,7 +56,7 @@ def test_the_bound_is_above_every_assignment(allocator: Allocator) -> None:
         assert allocator.allocate(batch, budget).bound >= max(worths(batch, budget, batch.value))
 
 
-@pytest.mark.parametrize("size", [(5, 4), (300, 6)])
+@pytest.mark.parametrize("size", [(5, 4), pytest.param((300, 6), marks=pytest.mark.slow)])
 def test_more_money_is_never_worse(allocator: Allocator, size: tuple[int, int]) -> None:
     rng = np.random.default_rng(7)
     for make in (random_batch, models, saturating):

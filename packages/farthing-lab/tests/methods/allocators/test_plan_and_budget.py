@@ -57,6 +57,7 @@ def test_marginal_gains_are_equal_and_the_sum_is_the_budget_on_10000_tasks(parts
     assert np.where(closed, gain - price, -1.0).max() < 1e-6, "none gains more at its bound"
 
 
+@pytest.mark.slow
 def test_scipy_finds_no_better_one() -> None:
     credit, beta, least, budget = instances(40, 4, 9)
     credit = np.maximum(credit, 1e-3)

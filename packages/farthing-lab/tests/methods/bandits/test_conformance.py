@@ -141,6 +141,7 @@ def bounded(bandit: Bandit, horizons: tuple[int, ...], seeds: int) -> None:
         assert max(uppers) <= 2.5, (share, uppers)
 
 
+@pytest.mark.slow
 def test_regret_against_the_best_mixture_is_a_few_square_roots(bandit: Bandit) -> None:
     bounded(bandit, (250,), 12)
 

@@ -44,6 +44,7 @@ def excess(found: ItemResponse, outcomes: tuple[int, ...], models: int) -> np.nd
     return np.asarray(np.mean(lost, axis=0))
 
 
+@pytest.mark.slow
 def test_its_log_loss_comes_near_the_truth_as_outcomes_grow(found: ItemResponse) -> None:
     """In nats beyond what the known probabilities lose, over 30 models that join."""
     none, ten, fifty, many = excess(found, (0, 10, 50, 400), 30)

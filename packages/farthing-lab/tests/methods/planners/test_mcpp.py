@@ -10,9 +10,14 @@ from workflow_optimum import exact, instances
 from farthing.errors import InputError
 from farthing_lab.methods.planners.base import UNPLANNED, Remaining, Transition, play
 from farthing_lab.methods.planners.mcpp import MCPP, Portfolio, executed
-from farthing_lab.methods.simulators.workflow import Workflow
-from farthing_lab.methods.simulators.workflow_batch import _Rows, follow
-from farthing_lab.methods.simulators.workflow_parts import PartChoice, WorkflowPart, WorkflowState
+from farthing_lab.methods.simulators.workflow import (
+    PartChoice,
+    Workflow,
+    WorkflowPart,
+    WorkflowState,
+    _Rows,
+    follow,
+)
 
 
 def mean(workflow: Workflow, left: Remaining, runs: int, planner: Portfolio = MCPP) -> np.ndarray:

@@ -12,8 +12,7 @@ from farthing.methods.base import Silent
 from farthing.methods.pool import PoolPolicy, frontier
 from farthing.process.operating_points import OperatingPoints
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing_lab.comparison.foresight import foresight
-from farthing_lab.comparison.pools import methods_of
+from farthing_lab.comparison.pools import foresight, methods_of
 from farthing_lab.methods.cascades.model_thresholds import (
     MicpLearner,
     TrustOrEscalateLearner,

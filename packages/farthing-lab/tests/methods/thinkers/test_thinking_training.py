@@ -37,8 +37,7 @@ from farthing_lab.methods.thinkers.training import (
 )
 from farthing_lab.models.generation import Context
 from farthing_lab.models.generation_rows import Generated
-from farthing_lab.rl.rex import rex
-from farthing_lab.rl.schedules import SCHEDULES, ScheduleName
+from farthing_lab.rl.schedules import SCHEDULES, ScheduleName, rex
 from farthing_lab.tasks.arithmetic import draw_of, solve
 
 torch.set_num_threads(1)
@@ -157,6 +156,7 @@ def test_a_network_is_taught_its_own_thoughts_as_a_thinker_has_them(
     assert one.answer == [NUMBERS["high:"], *half, *answer]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_rate_falls_as_the_course_says(
     schedule: ScheduleName, monkeypatch: pytest.MonkeyPatch

@@ -171,7 +171,6 @@ def models_of(models: "Mapping[str, Model]") -> "Mapping[str, Model]":
 
 
 def _answers(model: Any) -> bool:
-    """Return whether something has what the protocol of models asks for."""
     asked = callable(getattr(model, "complete", None))
     priced = callable(getattr(model, "largest_cost_nano", None))
     return asked and priced and hasattr(model, "name") and not isinstance(model, type)

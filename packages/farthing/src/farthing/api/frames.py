@@ -26,7 +26,7 @@ _COUNTED = ("input_tokens", "output_tokens", "tool_calls")
 def record_of(arrays: TraceArrays, i: int) -> Trace:
     """Return a question of which only arrays are kept; its answers are numbers, equal ones equal.
 
-    Parquet and made-up questions have no texts of answers.
+    Made-up questions have no texts of answers.
     """
     short, cuts = bool(arrays.recorded[i] < arrays.horizon), arrays.cuts
     if cuts:
@@ -94,7 +94,6 @@ def frame_of(arrays: TraceArrays, records: Sequence[Trace]) -> "pd.DataFrame":
 
 
 def _place(arrays: TraceArrays, call: Call) -> tuple[int, int | None]:
-    """Return the round and the role that a call has in arrays."""
     if arrays.cuts:
         return 0, call.round - 1
     found = arrays.roles.index(call.role) if call.role in arrays.roles else None

@@ -51,7 +51,7 @@ class Traces:
 
     dataset: Dataset
     records: Sequence[Trace] | None = field(default=None, repr=False)
-    """The same questions with the texts of their answers; None of Parquet and of made-up ones."""
+    """The same questions with the texts of their answers; None of made-up ones."""
     tries: tuple[Path, ...] = field(default=(), repr=False)
     """The stores that they are from, which count the proofs made on them."""
 
@@ -200,7 +200,7 @@ def read_traces(
     columns: Mapping[str, str] | None = None,
     prices: Mapping[str, tuple[float, float]] | None = None,
 ) -> Traces:
-    """Read recorded questions: JSON Lines (also gzipped), Parquet, a store, or another tool's file.
+    """Read recorded questions: JSON Lines (also gzipped), a store, or another tool's file.
 
     Another tool's file is told by its content; what it lacks is said in warnings.
 

@@ -105,7 +105,6 @@ def check_nothing_is_lost(folder: Path) -> None:
 
 
 def _files(folder: Path, bundle: Bundle) -> dict[str, bytes]:
-    """Return the files of a bundle by name."""
     if not isinstance(bundle.policy, Saveable):
         raise BundleError(f"{folder}: the policy '{bundle.kind}' cannot be saved")
     kappa, certificate = bundle.kappa, bundle.certificate
@@ -146,7 +145,6 @@ def load(folder: str | Path) -> Bundle:
 
 
 def _identity(folder: Path) -> tuple[int, int, int] | None:
-    """Return which folder stands at a place, and since when; None where there is none."""
     try:
         found = folder.stat()
     except OSError:

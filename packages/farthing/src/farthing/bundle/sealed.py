@@ -56,7 +56,6 @@ def unsealed(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _read_body(folder: Path) -> dict[str, Any]:
-    """Read `bundle.json` and check that it is ours, of a known format, and unchanged."""
     path = folder / BODY
     try:
         body = _parse(path)

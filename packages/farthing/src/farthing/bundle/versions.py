@@ -180,7 +180,6 @@ def _settled(place: Path) -> History:
 
 
 def _only(place: Path) -> History:
-    """Return the history of a bundle that has none."""
     digest = digest_of(place)
     first = Version(number=1, before=None, digest=digest)
     return History(present=1, versions=(first,), changes=(_found(place, 1),))
@@ -226,7 +225,6 @@ def _move(place: Path, history: History) -> None:
 
 
 def _sweep(place: Path, history: History) -> None:
-    """Delete what a process that died left unfinished."""
     for one in versions_of(place).iterdir():
         unknown = _FOLDER.fullmatch(one.name) and history.version(int(one.name)) is None
         if unknown or _UNFINISHED.fullmatch(one.name):
@@ -234,7 +232,6 @@ def _sweep(place: Path, history: History) -> None:
 
 
 def _write(place: Path, history: History) -> None:
-    """Replace the index, on the disk when this returns."""
     index = versions_of(place) / INDEX
     unfinished = _unfinished(index)
     with unfinished.open("wb") as file:

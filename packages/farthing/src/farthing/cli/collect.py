@@ -170,7 +170,6 @@ def exit_code(report: "collection.Report") -> int:
 
 
 def _alike(failed: Mapping[str, str]) -> list[str]:
-    """Say why questions failed: a line for each reason, with how many failed by it."""
     found: dict[str, list[str]] = {}
     for question, failure in failed.items():
         found.setdefault(failure, []).append(question)
@@ -220,7 +219,6 @@ class _Display:
         self._warned: set[str] = set()
 
     def show(self, progress: "collection.CollectionProgress", balance: "Balance") -> None:
-        """Show where a collection is."""
         completed = progress.done + len(progress.failed)
         rate = completed / max(time.monotonic() - self._began, 0.1)
         self._bars.update(

@@ -69,7 +69,6 @@ def takes_options(
 
 
 def _positional(parameter: Parameter, mark: AlsoPositional) -> Expansion:
-    """Return an argument and the option that says the same by name."""
     argument = typer.Argument(metavar=f"[{parameter.name.upper()}]...", help=mark.help)
     kind = parameter.annotation.__origin__
     place = Parameter(
@@ -108,7 +107,6 @@ class _PlainHelp:
     """Leaves out what a flag is of; commands and groups have this alike."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, the flags among them without a type."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_flag", False):

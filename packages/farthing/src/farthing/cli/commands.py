@@ -8,7 +8,6 @@ import typer
 from typer.main import get_command_from_info, get_group
 from typer.models import CommandInfo
 
-from farthing import plugins
 from farthing.cli.command import PlainCommand, PlainGroup
 from farthing.errors import MissingPackageError
 
@@ -91,6 +90,8 @@ class Listed(PlainCommand):
         Raises:
             MissingPackageError: the package that brings it is not installed.
         """
+        from farthing import plugins
+
         name = str(self.name)
         if name not in plugins.names("commands"):
             raise MissingPackageError(f"farthing {name}", PACKAGES.get(name, "farthing"))

@@ -72,7 +72,6 @@ def _package(card: "Method | SystemCard") -> str | None:
 
 
 def _table(found: "list[Method | SystemCard]") -> Table:
-    """Return one table: our policies, a section for each other kind, and one for each package."""
     ours = [card for card in found if _package(card) in plugins.OURS]
     others = [(str(_package(card)), card) for card in found if card not in ours]
     lines: list[tuple[str, ...]] = []

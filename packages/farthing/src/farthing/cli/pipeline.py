@@ -203,28 +203,15 @@ def evaluate(
 ) -> None:
     """Measure a bundle on questions that neither trained nor calibrated it.
 
-    Give the seed and sizes of its training: then no question is used twice. A Parquet file may be
-    larger than memory: it is read in pieces, with the same figures.
+    Give the seed and sizes of its training: then no question is used twice.
 
     Example: farthing evaluate runs.jsonl.gz --bundle bundle
     """
     from farthing.recommendation import evaluate as evaluation
     from farthing.reports.bundle import evaluated, measured
-    from farthing.traces.files import PARQUET, form_of
 
-    bundle, traces = recorded.bundle, recorded.traces
-    if len(traces) == 1 and traces[0].suffix == PARQUET and form_of(traces[0]) is None:
-        with trainings() as shown:
-            result = evaluation.evaluate_file(
-                bundle,
-                traces[0],
-                split=parts.split,
-                progress=Learning(shown, "evaluate"),
-                missing=missing,
-            )
-    else:
-        arrays = files.read_traces(*traces)
-        result = evaluation.evaluate(bundle, arrays, split=parts.split, missing=missing)
+    arrays = files.read_traces(*recorded.traces)
+    result = evaluation.evaluate(recorded.bundle, arrays, split=parts.split, missing=missing)
     _say_sizes(result.sizes)
     _doubt(result.notes)
     if as_json:
@@ -260,7 +247,6 @@ def check(
 
 
 def _unproved(done: "Calibrated", bundle: Path) -> str:
-    """Say what became of a bundle for which nothing was proved."""
     if done.left:
         return f"the bundle is left as it was: {done.left}"
     promise = done.certificate.promise

@@ -117,7 +117,6 @@ def takes_promise(
 
 
 def _naming(parameter: Parameter, names: tuple[str, ...]) -> Parameter:
-    """Return a parameter that takes one of these names."""
     (info,) = parameter.annotation.__metadata__
     choice = Literal[names]  # type: ignore[valid-type]
     taken = choice if parameter.default is not None else choice | None
@@ -125,7 +124,6 @@ def _naming(parameter: Parameter, names: tuple[str, ...]) -> Parameter:
 
 
 def _options(command: Command, kinds: Iterable[type[Promise]]) -> dict[str, Parameter]:
-    """Return the parameters of the options that kinds take, by their names in Python."""
     taken: dict[str, list[tuple[str, PromiseOption]]] = {}
     for kind in kinds:
         for option in kind.options:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,8 +83,7 @@ def recommend(
         typer.Option(metavar="FILE", help="Where a page to read and pass on goes: report.html."),
     ] = None,
     details: Annotated[
-        bool,
-        typer.Option("--details", help="Print what was tried and the exact promise as well."),
+        bool, typer.Option("--details", help="Add what was tried, the exact promise, all notes.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -116,16 +115,8 @@ def recommend(
         say_paid_today(traces, wanted.reference, as_json=as_json)
         raise typer.Exit(1)
     if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
-        trying.prove(
-            traces[0],
-            tried,
-            wanted.given,
-            out,
-            seed,
-            report=report,
-            details=details,
-            as_json=as_json,
-        )
+        options: Any = {"report": report, "details": details, "as_json": as_json}
+        trying.prove(traces[0], tried, wanted.given, out, seed, **options)
         return
     arrays = files.checked(arrays, notes)
     stores, reference = stores_of(traces), wanted.reference

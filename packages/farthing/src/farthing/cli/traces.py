@@ -77,13 +77,11 @@ def import_(
 @app.command()
 def export(
     store: StoreFile,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .jsonl or .jsonl.gz file.")],
 ) -> None:
     """Export a store as a file.
 
-    Example: farthing traces export --store traces.db --out traces.parquet
+    Example: farthing traces export --store traces.db --out traces.jsonl.gz
     """
     from farthing.traces.files import check_suffix, write_traces
     from farthing.traces.store import Store
@@ -186,7 +184,6 @@ def _change(before: int, now: int) -> str:
 
 
 def _changes(store: Path) -> list[str]:
-    """Say so where traces of several systems are in one store."""
     from farthing.traces.store import Store
     from farthing.traces.system import changes
 
@@ -210,7 +207,6 @@ def _no_store_left(store: Path) -> Iterator[None]:
 
 
 def _import_traces(file: Path, store: Path, opened: "Store") -> int:
-    """Add a file in the form of traces, read one after another."""
     from farthing.traces.copies import DuplicateCounter
     from farthing.traces.jsonl import iter_traces
     from farthing.traces.trace_kind import Checker
@@ -223,7 +219,6 @@ def _import_traces(file: Path, store: Path, opened: "Store") -> int:
 
 
 def _check_import(form: str | None, store: Path, threshold: float) -> None:
-    """Refuse what the options already say cannot be done."""
     from farthing.traces.importers.read import names
     from farthing.traces.store import STORES
 

@@ -295,7 +295,6 @@ def _write(found: Any, tried: "Tried", folder: Path) -> str:
 
 
 def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
-    """Say what would be asked, of whom, and what it costs; nobody is asked."""
     from farthing.models.providers import hosts
     from farthing.runtime.collect import price
     from farthing.runtime.second_answers import price_again, recall_again
@@ -340,7 +339,6 @@ def _say_plan(trying: "Trying", path: Path, cap_nano: int) -> None:
 
 
 def _agree(trying: "Trying", *, yes: bool) -> None:
-    """Have the user agree; without a terminal --yes must say so."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -371,7 +369,6 @@ def _say_again(trying: "Trying", path: Path, cap_nano: int, say: Callable[[str],
 
 
 def _given(prices: "Mapping[str, Price]") -> dict[str, dict[str, float]]:
-    """Return prices that were given as a configuration has them."""
     from farthing.models.prices import TokenPrice
 
     return {

@@ -35,7 +35,6 @@ def ngram_counts(text: str) -> tuple[IntArray, FloatArray]:
 
 
 def _hashed(characters: IntArray, length: int) -> IntArray:
-    """Return the place of each n-gram of a length."""
     n = max(len(characters) - length + 1, 0)
     code: IntArray = np.full(n, length, dtype=np.uint64)
     for offset in range(length):

@@ -80,7 +80,6 @@ class Stages:
     _known: dict[int, Any] = field(default_factory=dict)
 
     def __getitem__(self, k: int) -> Any:
-        """Return what is known after model k of the row, from 0."""
         if k not in self._known:
             self._known[k] = self.work_out(self.traces, k)
         return self._known[k]

@@ -83,7 +83,6 @@ class Gate:
         return next((why for why in whys if any(why in said for said in failed.values())), None)
 
     async def __aenter__(self) -> Self:
-        """Wait for a place, in the order of arrival."""
         if self._inside < self.allowed and not self._waiting:
             self._inside += 1
             return self
@@ -103,7 +102,6 @@ class Gate:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        """Give the place back."""
         self._leave()
 
     def _leave(self) -> None:
@@ -137,7 +135,6 @@ class Noticed(WrappedModel):
         return completion
 
     def _note(self, error: ModelError | None) -> None:
-        """Tell the gate how a try went."""
         if error is None:
             self._gate.succeeded()
         elif isinstance(error, _OVERLOADED):

@@ -78,12 +78,10 @@ class Response:
         return str(self.response.content_type)
 
     async def __aenter__(self) -> Self:
-        """Keep the connection."""
         await self.response.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close it."""
         await self.response.__aexit__(*error)
 
 

@@ -54,7 +54,12 @@ class ListPrice:
         """Say the figures of now, outside the hours in which they are others, and in those."""
         now = datetime.now(UTC)
         usual = str(self.at(_usual(self.info, now)))
-        others = {str(self.at(now.replace(hour=one.start_time.hour))) for one in _hours(self.info)}
+        days = (now, now + timedelta(days=2))  # at a weekend some have no dearer hours
+        others = {
+            str(self.at(day.replace(hour=one.start_time.hour)))
+            for one in _hours(self.info)
+            for day in days
+        }
         return "; at other hours ".join([usual, *sorted(others - {usual})])
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one object for each model there is
@@ -150,14 +155,12 @@ def _rates(named: Mapping[str, Mapping[int, Decimal]], start: int) -> Rates:
 
 
 def _tiers(price: Any) -> dict[int, Decimal]:
-    """Return a price, flat or tiered, by the input tokens that it starts at."""
     if isinstance(price, TieredPrices):
         return {0: price.base} | {tier.start: tier.price for tier in price.tiers}
     return {0: price}
 
 
 def _hours(info: ModelInfo) -> list[TimeOfDateConstraint]:
-    """Return the hours of each day at which a model has another price."""
     prices = info.prices if isinstance(info.prices, list) else []
     return [c for c in (one.constraint for one in prices) if isinstance(c, TimeOfDateConstraint)]
 

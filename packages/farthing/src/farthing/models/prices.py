@@ -363,7 +363,6 @@ def _published(model: str, provider: str | None, url: str | None) -> Price | Non
 
 
 def _out(name: str) -> bool:
-    """Return whether tokens of a kind are output."""
     return name.startswith(("output", "reasoning")) or name.endswith("_output")
 
 

@@ -83,13 +83,11 @@ def _struct_at(kind: Any, path: str) -> Any:
 
 
 def _inner(hint: Any) -> Any:
-    """Return the struct within a type, such as that of an optional one."""
     inside = [hint, *get_args(hint)]
     return next((one for one in inside if hasattr(one, "__struct_fields__")), None)
 
 
 def _choices(hint: Any) -> list[str]:
-    """Return the values of a literal type, or of one within it."""
     if get_origin(hint) is Literal:
         return [str(value) for value in get_args(hint)]
     return [value for inner in get_args(hint) for value in _choices(inner)]

@@ -231,7 +231,6 @@ def count(value: Any) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _name(path: str) -> str:
-    """Return what is counted at a place; nothing where that is no count."""
     known = path if len(path) <= _LONGEST else ""
     name = next((name for name, pattern in _PATTERNS if pattern.search(known)), "")
     return "*" + path.rpartition(".")[2] if name == "*" else name
@@ -335,7 +334,6 @@ def _usages_in(around: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _leaves(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value with the names that lead to it, in snake case."""
     for name, inner in value.items():
         path = place + _snake(str(name))
         if isinstance(inner, Mapping):
@@ -368,7 +366,6 @@ def _known(one: int | None, other: int | None, of: Callable[[int, int], int]) ->
 
 
 def _tier(usage: Mapping[str, Any], around: Mapping[str, Any]) -> str | None:
-    """Return the tier that a call was served at; None: the standard one, or nobody says."""
     for said in (
         usage.get("speed"),
         *map(_named_tier, (usage, around)),

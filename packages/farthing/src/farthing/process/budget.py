@@ -95,7 +95,6 @@ class PerQuestion:
 
 
 def _declare(*roles: str) -> str:
-    """Say how a bound is declared, through either door."""
     options = " ".join(f"--largest {role}=USD" for role in roles)
     given = ", ".join(f'"{role}": USD' for role in roles)
     return f"give {options} (in Python largest_usd={{{given}}})"

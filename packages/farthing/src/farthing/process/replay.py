@@ -228,7 +228,6 @@ def likeliest_counts_as_one(scores: FloatArray) -> FloatArray:
 
 
 def _never_beyond(scores: FloatArray, bought: BoolArray) -> FloatArray:
-    """Return the scores without going on to a round that cannot be bought."""
     possible = scores.copy()
     possible[:, :-1, -1] = np.where(bought[:, 1:], scores[:, :-1, -1], -1.0)
     return possible

@@ -95,7 +95,6 @@ class PolicyValue(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def __str__(self) -> str:
-        """Return the statement as one paragraph."""
         return " ".join(self.lines())
 
     def findings(self) -> list[str]:

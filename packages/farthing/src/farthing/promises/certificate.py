@@ -218,7 +218,6 @@ ask distinct questions."
 that budget alone."
 
     def __str__(self) -> str:
-        """Return what is promised, in one sentence."""
         return self.sentence()
 
     def plain_language(self) -> str:
@@ -385,7 +384,6 @@ def registered(name: str) -> type[Payload]:
 
 
 def _fields(certificate: Certificate) -> dict[str, Any]:
-    """Return the common fields and those of the promise, by name."""
     common = msgspec.structs.asdict(certificate)
     promise: Any = common.pop("promise")
     return common | {"promise": type(promise).__name__} | msgspec.structs.asdict(promise)

@@ -109,7 +109,6 @@ def _everyone(dataset: Dataset) -> list[Candidate]:
 
 
 def _fits(method: Method, dataset: Dataset) -> bool:
-    """Return whether a method's action spaces are among those of the questions."""
     spaces = set(method.action_spaces)
     if dataset.traces.cuts:
         return bool(spaces & {"rounds", "cuts"})

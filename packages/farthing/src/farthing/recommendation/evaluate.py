@@ -1,10 +1,6 @@
-"""How a bundle does on its test questions: of arrays in memory, or of a Parquet file of any length.
+"""How a bundle does on its test questions."""
 
-Both take the same way, batch by batch; in memory there is one batch. Of a question of a file
-nothing is kept but its part and what came of it, some 30 bytes, and 9 to 17 for each single model.
-"""
-
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +9,6 @@ import numpy as np
 from farthing.bundle import folder as bundles
 from farthing.bundle.base import Bundle
 from farthing.errors import TooFewTracesError
-from farthing.methods.base import Progress, Silent
 from farthing.process.replay import ReplayOutcome
 from farthing.process.value import AnswerFigures, Interval, PolicyValue
 from farthing.promises.certificate import Certificate
@@ -39,28 +34,23 @@ from farthing.recommendation.savings import (
 from farthing.recommendation.splits import (
     DEFAULT,
     Split,
-    check_kind,
     models_of,
     open_bundle,
     sizes_of,
-    split_bundle_questions,
 )
-from farthing.recommendation.warnings import AS_BEFORE, doubts, other_models
+from farthing.recommendation.warnings import AS_BEFORE, doubts
 from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
 from farthing.traces.copies import Content, check_every_request, note, one_of_each
-from farthing.traces.costs import check_costs, refuse_unpriced
+from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import Missing, alike, asked_all
 from farthing.traces.fingerprint import seen_before
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded, graded
 from farthing.traces.near_copies import near_note
-from farthing.traces.parquet import CHUNK_ROWS, count_rows, read_parquet
-from farthing.traces.parquet_file import ChunkedTraces
 from farthing.traces.splits import Parts
 
 Errors = Callable[[float], float]
 """How many standard errors figures are off at most, by the chance that any is farther off."""
-UNTOLD = "the bundle does not say which questions trained it: make sure that none of these did"
 
 
 @dataclass(frozen=True)
@@ -115,14 +105,14 @@ def evaluate(
     check_gold(traces)
     bundle, arrays, parts = open_bundle(folder, traces, split)
     if _divides_by_itself(bundle, split):
-        parts = _unmet(bundle, [arrays])
+        parts = _unmet(bundle, arrays)
     parts = replace(parts, test=alike(traces, parts.test))
     parts, copies = _counted(bundle, parts, traces.content)
     test = ReportingQuestions(traces.take(parts.test), arrays.take(parts.test))
     about = () if asked_of is None else (asked_of.note(),)
     copies += tuple(filter(None, [near_note(test.recorded)]))
     notes = (*about, *doubts(bundle, traces, arrays, parts), *copies)
-    return _evaluated(bundle, [test], split.seed, parts, notes)
+    return _evaluated(bundle, test, split.seed, parts, notes)
 
 
 def evaluate_in_memory(
@@ -142,49 +132,7 @@ def evaluate_in_memory(
     rows = np.arange(len(test.played))
     parts, copies = _counted(bundle, Parts(rows[:0], rows[:0], rows), test.recorded.content)
     test = test.take(parts.test)
-    return _evaluated(bundle, [test], seed, parts, copies, errors)
-
-
-def evaluate_file(
-    folder: str | Path,
-    path: str | Path,
-    *,
-    split: Split = DEFAULT,
-    rows: int = CHUNK_ROWS,
-    progress: Progress | None = None,
-    missing: Missing | None = None,
-) -> BundleEvaluation:
-    """Measure a bundle on a Parquet file's test part: the figures of `evaluate`, to the last bit.
-
-    A file in which calls are missing, or were drawn by a lot, is read as a whole.
-
-    Args:
-        folder: the bundle.
-        path: a file that `write_parquet` wrote.
-        split: as in `evaluate`.
-        rows: questions that are read at a time.
-        progress: is told how far it is.
-        missing: as in `evaluate`.
-    """
-    bundle = bundles.load(folder)
-    told = _counting(progress or Silent(), 2 * count_rows(path))
-    file = ChunkedTraces.open(path, rows, told, side_by_side=bundle.origin.is_pool)
-    first = file.first
-    check_kind(folder, bundle, first)
-    refuse_unpriced(first)
-    outline = file.outline()
-    if outline.partly:
-        return evaluate(folder, read_parquet(path), split=split, missing=missing)
-    parts = split_bundle_questions(outline, split)
-    if _divides_by_itself(bundle, split):
-        every = np.arange(count_rows(path))
-        parts = _unmet(bundle, map(file.played, file.batches(every)))
-    parts, copies = _counted(bundle, parts, outline.content)
-    unknown = () if "train" in bundle.questions else (UNTOLD,)
-    notes = (*unknown, *other_models(bundle, first.models), *copies)
-    batches = (graded_for(bundle, batch) for batch in file.batches(parts.test))
-    test = (ReportingQuestions(batch, file.played(batch)) for batch in batches)
-    return _evaluated(bundle, test, split.seed, parts, notes)
+    return _evaluated(bundle, test, seed, parts, copies, errors)
 
 
 def _counted(bundle: Bundle, parts: Parts, content: Content) -> tuple[Parts, tuple[str, ...]]:
@@ -204,15 +152,11 @@ def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
     return "choose" in bundle.questions and not split.sizes
 
 
-def _unmet(bundle: Bundle, pieces: Iterable[TraceArrays]) -> Parts:
+def _unmet(bundle: Bundle, arrays: TraceArrays) -> Parts:
     """Return the complete questions that a bundle has not met as its test part."""
     by_text = bundle.certificate is None or not bundle.certificate.per_request
-    fresh = [
-        piece.complete
-        & ~np.any([*seen_before(piece, bundle.questions, by_text=by_text).values()], 0)
-        for piece in pieces
-    ]
-    rows = np.flatnonzero(np.concatenate(fresh))
+    met = np.any([*seen_before(arrays, bundle.questions, by_text=by_text).values()], 0)
+    rows = np.flatnonzero(arrays.complete & ~met)
     if not rows.size:
         raise TooFewTracesError(
             "the bundle has met every one of these questions, so they cannot judge it; give others"
@@ -236,46 +180,25 @@ def graded_for(bundle: Bundle, traces: TraceArrays) -> TraceArrays:
     return read(reads, traces)
 
 
-def _counting(progress: Progress, total: int) -> Callable[[int], None]:
-    """Add up the questions that were read, and pass on how many it is so far."""
-    done = 0
-
-    def add(read: int) -> None:
-        nonlocal done
-        done += read
-        progress.update(done, total, {})
-
-    return add
-
-
 def _evaluated(
     bundle: Bundle,
-    test: Iterable[ReportingQuestions],
+    test: ReportingQuestions,
     seed: int,
     parts: Parts,
     notes: tuple[str, ...],
     errors: Errors | None = None,
 ) -> BundleEvaluation:
     proved = errors is not None
-    rng, outcomes, references, singles = stream(bundle.kind, seed), [], [], []
-    wholes, asked = [], []
-    meetings = dict.fromkeys(MEETINGS, 0)
     by_request = bundle.certificate is not None and bundle.certificate.per_request
-    for batch in test:
-        if by_request:
-            check_every_request(batch.recorded)
-        outcomes.append(run_bundle(bundle, batch, rng))
-        singles.append(SingleModels.of(batch.recorded))
-        asked.append(batch.recorded.content)
-        references.append(_reference(bundle, batch.recorded))
-        wholes.append(with_escalation(bundle, batch, outcomes[-1]))
-        seen = seen_before(batch.played, bundle.questions, by_text=not by_request)
-        meetings = {w: m + int(seen[w].sum()) if w in seen else m for w, m in meetings.items()}
-    found, whole = ReplayOutcome.joined(outcomes), ReplayOutcome.joined(wholes)
-    overlap = [] if proved else _met(meetings, len(parts.test))
-    alone, promised = SingleModels.joined(singles), promised_by(bundle.certificate)
-    clusters = requests_of(bundle.certificate, np.concatenate(asked))
-    theirs = np.concatenate(references)
+    if by_request:
+        check_every_request(test.recorded)
+    found = run_bundle(bundle, test, stream(bundle.kind, seed))
+    whole = with_escalation(bundle, test, found)
+    seen = seen_before(test.played, bundle.questions, by_text=not by_request)
+    overlap = [] if proved else _met(seen, len(parts.test))
+    alone, promised = SingleModels.of(test.recorded), promised_by(bundle.certificate)
+    clusters = requests_of(bundle.certificate, test.recorded.content)
+    theirs = _reference(bundle, test.recorded)
     known = Facts(right=theirs if len(theirs) else None, clusters=clusters)
     value = savings_of(whole, alone, bundle.reference, "test", promised=promised, clusters=clusters)
     if errors is not None:
@@ -342,11 +265,10 @@ def _reference(bundle: Bundle, recorded: TraceArrays) -> BoolArray:
     return reference_right(recorded, role)
 
 
-def _met(met: Mapping[str, int], n: int) -> list[str]:
-    """Say how many of the test questions the bundle has met."""
+def _met(seen: Mapping[str, BoolArray], n: int) -> list[str]:
     return [
-        f"{met[which]:,} of the {n:,} test questions {did}, so these figures flatter it; "
+        f"{seen[which].sum():,} of the {n:,} test questions {did}, so these figures flatter it; "
         f"{AS_BEFORE}"
         for which, did in MEETINGS.items()
-        if met[which]
+        if which in seen and seen[which].any()
     ]

@@ -165,7 +165,6 @@ def _by_scores(
     train: TrainingQuestions,
     calibrate: ProvingQuestions,
 ) -> Proof:
-    """Prove a promise by the critical thresholds of the questions."""
     part = calibrate.played
     critical = calibrate.replay(plays).critical
     if asked.weighed_by:
@@ -179,7 +178,6 @@ def _by_scores(
 def _by_points(
     asked: Promise, plays: PlayedPolicy, calibrate: ProvingQuestions, row: FloatArray, known: Facts
 ) -> Proof:
-    """Prove a promise by operating points at a row of thresholds."""
     points, part = operating_points_of(calibrate.replay(plays), row), calibrate.played
     if part.at_worst and (most := getattr(asked, "most_nano", None)):  # of what nobody was paid for
         holes: BoolArray = np.any(~part.made, axis=(1, 2))

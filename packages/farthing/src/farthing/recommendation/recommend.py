@@ -205,7 +205,6 @@ def _alike(plan: Plan) -> tuple[str, str]:
 
 
 def _guess(plan: Plan) -> str:
-    """Say so where nobody named the reference."""
     return guessed(plan.reference) if plan.guessed and plan.reference is not None else ""
 
 
@@ -218,7 +217,6 @@ def _idle(plan: Plan, proof: Proved) -> str:
 
 
 def _withheld(plan: Plan, bundle: Bundle, report: ReportingQuestions) -> str:
-    """Say what a question costs with the reference's answer to what is withheld."""
     if not plan.asked.withholds or plan.asked.passes_to or plan.reference is None:
         return ""
     found = run_bundle(bundle, report, stream(bundle.kind, plan.seed))

@@ -73,19 +73,6 @@ class SingleModels:
             recorded.grade,
         )
 
-    @classmethod
-    def joined(cls, pieces: Sequence[Self]) -> Self:
-        """Return those of the questions of several pieces, one piece after another."""
-        seconds = [piece.latency_s for piece in pieces if piece.latency_s is not None]
-        return cls(
-            pieces[0].roles,
-            np.concatenate([piece.cost_nano for piece in pieces]),
-            np.concatenate([piece.right for piece in pieces]),
-            np.concatenate(seconds) if len(seconds) == len(pieces) else None,
-            all(piece.alone for piece in pieces),
-            pieces[0].grade,
-        )
-
     def figures(self) -> dict[str, AnswerFigures | None]:
         """Return what each role by itself came to; None where it was not recorded alone."""
         if not self.alone:

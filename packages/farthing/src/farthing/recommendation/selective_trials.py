@@ -96,7 +96,6 @@ class _Bound:
 
     @classmethod
     def of_given(cls, answered: BoolArray, right: BoolArray, alpha: float) -> "_Bound":
-        """Take wrong answers beyond the share of those given that may be."""
         given, wrong = answered.mean(axis=0), (answered & ~right[:, None]).mean(axis=0)
         spread = wrong * (1 - alpha) ** 2 + (given - wrong) * alpha**2
         return cls(wrong - alpha * given, spread, alpha)
@@ -105,7 +104,6 @@ class _Bound:
     def of_whole(
         cls, answered: BoolArray, right: BoolArray, theirs: BoolArray, margin: float
     ) -> "_Bound":
-        """Take what is lost against the reference beyond what may be."""
         lost = (answered & (theirs & ~right)[:, None]).mean(axis=0)
         won = (answered & (right & ~theirs)[:, None]).mean(axis=0)
         return cls(lost - won - margin, lost + won, 1.0)

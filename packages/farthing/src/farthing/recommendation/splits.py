@@ -13,7 +13,7 @@ from farthing.promises.base import Promise
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.copies import Content, CopyGroups, agreed_marks, n_distinct
 from farthing.traces.origin import as_asked, roles_asked
-from farthing.traces.splits import Divisible, Parts, fixed_parts
+from farthing.traces.splits import Parts, fixed_parts
 
 TRAIN, MOST_TRAIN = 0.3, 300
 """Share of the questions that train at first, and the most of them."""
@@ -179,7 +179,7 @@ class Split:
 DEFAULT = Split()
 
 
-def split_bundle_questions(arrays: Divisible, split: Split) -> Parts:
+def split_bundle_questions(arrays: TraceArrays, split: Split) -> Parts:
     """Return the parts that every step works on."""
     return fixed_parts(arrays, np.random.default_rng(split.seed), **split.sizes)
 

@@ -206,7 +206,6 @@ def _shared(plan: Plan, trials: list[Trial], own: Mapping[str, Fraction]) -> lis
 
 
 def _candidates(plan: Plan) -> list[Candidate]:
-    """Return who can win here, ending in the reference."""
     found = default_candidates(plan.dataset, plan.asked.gives)
     if plan.dataset.features:
         found = [candidate for candidate in found if reads_features(candidate)]
@@ -264,7 +263,6 @@ def _rehearsed(plan: Plan, candidate: Candidate, bundle: Bundle) -> CrossFitted:
 
 
 def _expected(plan: Plan, candidate: Candidate, bundle: Bundle, figures: CrossFitted) -> Trial:
-    """Lay a method's points out for its proof, and say what that is likely to come to."""
     asked, train, n = plan.asked, plan.training(bundle), plan.sizes()["prove"]
     thresholds = thresholds_of(PlayedPolicy(bundle.policy, bundle.empty), train)
     right, paid = beside(asked, asked.reference, train.recorded)
@@ -285,7 +283,6 @@ def _expected(plan: Plan, candidate: Candidate, bundle: Bundle, figures: CrossFi
 
 
 def _expected_by_proof(plan: Plan, name: str, bundle: Bundle) -> Trial:
-    """Run the proof on questions that choose, and say what it came to."""
     choose = plan.choosing(bundle).distinct()
     found = prove(plan.asked, bundle, plan.training(bundle), choose.rehearsing(), None)
     kept = structs.replace(

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from farthing import __version__
@@ -11,10 +11,10 @@ from farthing.reports.base import Grid, TableCell, TableLine
 from farthing.reports.table import Table
 
 
-def render(template: str, title: str, **values: Any) -> str:
-    """Return a page; every name that comes from traces is escaped."""
+def render(template: str, title: str, *, package: str = "farthing", **values: Any) -> str:
+    """Return a page of a package's; every name that comes from traces is escaped."""
     environment = Environment(
-        loader=PackageLoader("farthing", "reports"),
+        loader=ChoiceLoader([PackageLoader(name, "reports") for name in ("farthing", package)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

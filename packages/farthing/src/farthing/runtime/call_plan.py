@@ -184,7 +184,6 @@ def escalation_agent(bundle: Bundle, agents: Sequence[Agent], other: Agent | Non
 
 
 def _asked_for(bundle: Bundle, agents: Sequence[Agent]) -> tuple[Agent, ...]:
-    """Return the agent that the policy goes by, if it does."""
     role = replies_of(bundle.policy)
     if role is None:
         return ()

@@ -243,7 +243,6 @@ class _Collection:
             self.refusals.waiting.append(trace)
 
     async def keep(self, trace: Trace) -> None:
-        """Store a trace."""
         finish, before = self.recording.stored, self.earlier.get(trace.id)
         await self.journal.keep(trace if finish is None else finish(trace, before))
         self.progress.done += 1

@@ -35,8 +35,7 @@ from farthing.models.remote import RemoteSettings
 from farthing.models.scripted import ScriptedModel
 from farthing.models.thinking import AS_IT_IS, EFFORTS, split_name
 from farthing.models.toml import convert, read_toml
-from farthing.runtime.agents.base import AgentParts, AgentSection, BaseAgent, Positive
-from farthing.runtime.agents.sections import is_role, read_agents
+from farthing.runtime.agents.base import AgentParts, AgentSection, BaseAgent, BaseSection, Positive
 from farthing.runtime.base import Closable
 from farthing.runtime.protocol import (
     Dialogue,
@@ -225,7 +224,6 @@ class Job:
         return Dialogue(agents, len(getattr(thought, "cuts", ())) or section.rounds)
 
     def _roles(self) -> list[tuple[str, str]]:
-        """Return every role and the section of its model."""
         agents = self.section.agents.items()
         return [*((n, n) for n in self.section.pool), *((n, agent.model) for n, agent in agents)]
 
@@ -275,7 +273,7 @@ def read_job(file: Path) -> Job:
             str(file), unknown, f"is unknown; there are {', '.join(sorted(_SECTIONS))}"
         )
     alone = str(tables.get("mode")) in _ALONE
-    agents = read_agents(tables.get("agents", {}), str(file), alone=alone)
+    agents = _read_agents(tables.get("agents", {}), str(file), alone=alone)
     section = convert(tables | {"agents": {}}, JobSection, str(file))
     section = msgspec.structs.replace(section, agents=agents)
     folder = file.absolute().parent
@@ -328,7 +326,7 @@ def _check_agents(job: Job) -> None:
         )
         raise ConfigError(job.file, "agents", problem)
     for name in section.agents:
-        if not is_role(name, alone=section.mode in _ALONE):
+        if not _is_role(name, alone=section.mode in _ALONE):
             problem = "is no role; in a dialogue there are base, guide, policy-NAME, exit-ROLE"
             raise ConfigError(job.file, f"agents.{name}", problem)
 
@@ -374,3 +372,43 @@ def _check_thought(job: Job) -> None:
 def _check_models(job: Job, names: set[str]) -> None:
     for name in sorted(names - job.models.sections.keys()):
         raise ConfigError(job.file, "models", f"lacks a section [models.{name}]")
+
+
+def _read_agents(tables: Any, file: str, *, alone: bool) -> dict[str, AgentSection]:
+    """Read the table `agents` of a job; `alone`: base and guide answer by themselves.
+
+    Which kind a section is for follows from its name, from `search`, and from the job's mode.
+    """
+    if not isinstance(tables, Mapping):
+        raise ConfigError(file, "agents", "must be a table, such as [agents.base]")
+    return {name: _read_agent(name, table, file, alone=alone) for name, table in tables.items()}
+
+
+def _read_agent(name: str, table: Any, file: str, *, alone: bool) -> AgentSection:
+    field = f"agents.{name}"
+    if not isinstance(table, Mapping):
+        raise ConfigError(file, field, "must be a table")
+    if not _is_role(name, alone=alone):
+        return BaseSection(model=str(table.get("model", "")))  # the job refuses it
+    kind = _kind_of(name, searches="search" in table, alone=alone)
+    *fields, last = sorted(kind.__struct_fields__, key=lambda f: f not in {"model", "search"})
+    if foreign := [f"`{given}`" for given in table if given not in kind.__struct_fields__]:
+        problem = f"takes no {', '.join(foreign)}; it takes {', '.join(fields)} and {last}"
+        raise ConfigError(file, field, problem)
+    section = convert(dict(table), kind, file, field)
+    section.check(file, field)
+    return section
+
+
+def _kind_of(name: str, *, searches: bool, alone: bool) -> type[AgentSection]:
+    kind = name.partition("-")[0]
+    if kind == "base" or (kind == "guide" and alone):
+        kind = "react" if searches else "base"
+    found: type[AgentSection] = plugins.load("sections", kind)
+    return found
+
+
+def _is_role(name: str, *, alone: bool) -> bool:
+    """Return whether a job can have an agent of this name; `alone` as in `_read_agents`."""
+    named = {"base", "guide", *THOUGHT}
+    return name in named or (not alone and name.startswith(("policy-", "exit-")))

@@ -119,17 +119,14 @@ class JudgedReplay:
         )
 
     def _traces(self, path: Path) -> list[Trace]:
-        """Return the traces of a store that have an answer of the reference."""
         with Store.read(path) as store:
             found = list(store.traces())
         return [one for one in found if any(call.role == self.replay.role for call in one.calls)]
 
     def _seconds(self, again: Again | None) -> list[Judgement]:
-        """Return the reference's second answers, each to be compared with its first one."""
         return [] if again is None else list(_pairs(again.second_answers, self.replay.task))
 
     def _elsewhere(self, others: int) -> list[Judgement]:
-        """Return some logged answers, each to be compared with that to another request."""
         sample = list(self.replay.sample.values())
         said = [(one.trace, one.call(self.replay.reference)) for one in sample]
         answers = [(trace, (call and call.answer) or "") for trace, call in said]
@@ -147,7 +144,6 @@ class JudgedReplay:
         return list(_pairs(found, self.replay.task))
 
     def _with_verdicts(self, trace: Trace, said: Mapping[tuple[str, str], bool]) -> Trace:
-        """Return a trace with what is the same as the logged answer, and no other grade."""
         logged = self._logged(trace)
 
         def same(answer: str | None) -> bool | None:

@@ -90,7 +90,6 @@ def _distinct(systems: Sequence[System]) -> list[System]:
 
 
 def _check_declared(job: Path, system: System, traces: TraceArrays) -> None:
-    """Refuse a job that cannot have made some traces."""
     for role, model in zip(traces.roles, traces.models, strict=True):
         if role not in system:
             raise InputError(

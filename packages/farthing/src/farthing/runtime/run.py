@@ -121,12 +121,10 @@ class QuestionRun:
 
     @property
     def _as_calibrated(self) -> bool:
-        """Whether the promise was calibrated under the budget that the question has."""
         certificate = self._bundle.certificate
         return certificate is not None and certificate.question_budget_nano == self.budget_nano
 
     def _calls(self) -> list[Call]:
-        """Return the calls of every step that was made in full."""
         return [call for calls in self.steps for call in calls]
 
     def _end(self, by: Ending, why: str) -> None:
@@ -364,7 +362,6 @@ class QuestionRun:
         )
 
     def _caveats(self) -> tuple[str, ...]:
-        """Say why the promise does not hold for this answer, a clause each."""
         bundle, group = self._bundle, self.question.group
         clauses = [
             *self.validity.invalid_because,
@@ -387,7 +384,6 @@ class QuestionRun:
         return None
 
     def _by_failure(self) -> str | None:
-        """Say what could not be asked."""
         if self.ended_by == "policy" and self.why:
             return f"the question could not be passed on ({self.why})"
         return f"it could not go on ({self.why})" if self.ended_by == "failure" else None

@@ -149,7 +149,6 @@ def _sent_after(bundle: Bundle, role: str, system: str) -> SentRequest | None:
 
 
 def _as_recorded(bundle: Bundle, role: str, model: Model, system: str) -> Agent:
-    """Return an agent of a pool: one that sends what the log shows, where that is so plain."""
     sent = _sent_after(bundle, role, system)
     if sent is None:
         return BaseAgent(model, role=role)
@@ -237,7 +236,6 @@ def _journal(store: Path | None) -> Iterator[StoreJournal | None]:
 async def _opened(
     job: Job, bundle: Bundle, journal: StoreJournal | None
 ) -> AsyncIterator[PolicyRunner]:
-    """Open the models of a job while the block runs."""
     recording, closing = job.open()
     meter = Meter(journal, recording.parameters)
     protocol, task, escalation = recording.protocol, recording.task, recording.escalation

@@ -40,25 +40,20 @@ class _NotedJournal:
     again: Again
 
     async def find(self, entry: Entry) -> RecordedReply:
-        """Return what is known of a call."""
         return await self.journal.find(entry)
 
     async def start(self, entry: Entry, largest_nano: int) -> int:
-        """Write down that a try is about to be made."""
         return await self.journal.start(entry, largest_nano)
 
     async def complete(
         self, number: int, reply: Completion | ToolReply, cost_nano: int | None
     ) -> None:
-        """Write down a try's reply."""
         await self.journal.complete(number, reply, cost_nano)
 
     async def fail(self, number: int, error: ModelError, cost_nano: int | None) -> None:
-        """Write down a try's failure."""
         await self.journal.fail(number, error, cost_nano)
 
     async def keep(self, trace: Trace) -> None:
-        """Note the second answer."""
         self.again.note(trace.id, trace.calls[0])
 
 
@@ -95,7 +90,6 @@ class _KnownReplies:
     entries: Entries
 
     async def ask(self, model: Model, prompt: Prompt) -> Completion:
-        """Return the recorded reply."""
         known = await self.journal.find(self.entries.next_entry(model.name, prompt))
         if known.reply is None:
             raise ModelConnectionError("it was not asked yet")

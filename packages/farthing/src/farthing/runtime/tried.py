@@ -285,7 +285,6 @@ def _recalled(path: Path) -> Tried | None:
 
 
 def _without_verdict(store: Store, tried: Tried) -> int:
-    """Return how many answers beside one of the reference nobody graded."""
     query = (
         "SELECT count(*) FROM calls WHERE trim(answer) <> '' AND correct IS NULL"
         " AND trace IN (SELECT trace FROM calls WHERE role = ?)"

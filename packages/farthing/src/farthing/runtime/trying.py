@@ -217,7 +217,6 @@ def _system_prompt(log: RequestLog, reference: str) -> str | None:
 
 
 def _left_out(replay: Replay) -> list[str]:
-    """Say which requests are not asked again, and why."""
     why, of = dict(replay.left_out), len(replay.log.requests)
     other = why.pop(OTHER_SYSTEM, 0)
     notes = []
@@ -264,7 +263,6 @@ def replay_of(job: Job) -> Replay:
 
 
 def _reference(log: RequestLog, named: str | None) -> str:
-    """Return which logged model is paid for today."""
     models = list(log.models)
     if named is None or len(models) == 1:
         return models[0]
@@ -308,7 +306,6 @@ def next_try(log: RequestLog, paths: Sequence[Path], named: str | None = None) -
 
 
 def _likely(log: RequestLog, reference: str, names: Sequence[str], n: int) -> float | None:
-    """Return what a sample costs of some models, in dollars, whoever has their keys."""
     try:
         settings = [settings_of(name) for name in names]
     except InputError:

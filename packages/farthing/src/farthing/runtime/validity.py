@@ -87,7 +87,6 @@ def unsaid(bundle: Bundle, calls: Sequence[Call]) -> list[str]:
 
 
 def _other_system(plan: CallPlan, ours: System) -> tuple[str, ...]:
-    """Say what is not as it was in the traces that the bundle's promise is about, a clause each."""
     theirs = plan.bundle.origin.system
     if theirs is None:
         other = _other_models(plan)
@@ -116,7 +115,6 @@ def _other_prices(plan: CallPlan) -> Iterator[str]:
 
 
 def _recorded(theirs: System, plan: CallPlan, ours: System) -> System:
-    """Return who answered in the bundle's traces, by the roles that the policy may ask now."""
     return {
         role: theirs[recorded]
         for role in _asked(plan)
@@ -137,7 +135,6 @@ def _recorded_as(role: str, theirs: System, ours: System) -> str:
 
 
 def _other_models(plan: CallPlan) -> str | None:
-    """Say which models the bundle was made for, where these are others; None where they are not."""
     origin = plan.bundle.origin
     if origin.roles == CASCADE:
         line = origin.models[0].split(" -> ")

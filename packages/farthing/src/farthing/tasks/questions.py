@@ -126,7 +126,6 @@ def _part(name: str) -> str | None:
 
 
 def _records(file: Path) -> Iterator[tuple[str, Any]]:
-    """Yield (line or row, content) for each record of a file."""
     if file.suffix == ".csv":
         yield from _csv_records(file)
     elif file.suffix == ".json":

@@ -1,11 +1,10 @@
-"""What a reply says: an answer, a verdict, an action. What cannot be read is None, never a guess.
+"""What a reply says: an answer, or yes or no. What cannot be read is None, never a guess.
 
 Only the reply itself is read, from a place that its prompt fixed; quoted text further on in it,
 whatever it looks like, changes nothing.
 """
 
 import re
-from dataclasses import dataclass
 
 _ANSWER = re.compile(
     r"^[ \t>*_#\-]{0,20}(?:final |my )?answer[*_]{0,3}[ \t]{0,3}:[*_]{0,3}[ \t]*(?P<colon>\S.*)$"
@@ -16,26 +15,7 @@ _HASHES = re.compile(r"^.*####[ \t]*(\S.*)$", re.MULTILINE)
 _TAGGED = re.compile(r"<answer>\s*(\S.*?)\s*</answer>", re.DOTALL)
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _WRAPPING = ("**", "__", "`", '"', "“”", "<>")
-_LABEL = r"\W*(?:(?:your\s+|my\s+)?(?:response|reply|verdict|judge?ment|evaluation|action)\W*)?"
-_VERDICT = re.compile(_LABEL + r"\b(?P<word>yes|no)\b(?![ \t]*/|[ \t]+(?:and|or)\b)", re.IGNORECASE)
-_CORRECTION = re.compile(
-    r"[*_`\"'\]>]*[,.:;!]?[*_`\"']*(?:\s*[-–—]+(?=\s))?\s*"
-    r"(?:(?:the\s+)?(?:correct\s+|right\s+)?answer(?:\s+is\b|\s+should\s+be\b|\s*:):?\s*)?",
-    re.IGNORECASE,
-)
-_NUMBERED = re.compile(_LABEL + r"([1-9])(?!\w|[.,/]\d|\s*(?:or|and|/|,|-)\s*[1-9])", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"\W*(?:answer\W+)?(yes|no)\W*", re.IGNORECASE)
-_EXIT = re.compile(r"\W*(?:output\W+|answer\W+)?(exit|continue)\W*", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the guide said of the base's answer."""
-
-    agrees: bool | None
-    """None where the reply says neither yes nor no."""
-    correction: str | None = None
-    """The guide's own answer, where it disagrees and gives one."""
 
 
 def read_answer(reply: str) -> str | None:
@@ -92,38 +72,6 @@ def unwrapped(answer: str) -> str:
     return answer
 
 
-def read_verdict(reply: str) -> Verdict:
-    """Return what a reply that was to be "Yes" or "No <answer>" says.
-
-    The first word of its first line is the verdict. The answer is the rest of that line, or the
-    next line where the rest is empty.
-
-    >>> read_verdict("Yes."), read_verdict("No, Lisbon")
-    (Verdict(agrees=True, correction=None), Verdict(agrees=False, correction='Lisbon'))
-    >>> read_verdict("Perhaps")
-    Verdict(agrees=None, correction=None)
-    """
-    lines = [unwrapped(line) for line in reply.splitlines() if line.strip()]
-    match = _VERDICT.match(lines[0]) if lines else None
-    if match is None:
-        return Verdict(None)
-    if match["word"].casefold() == "yes":
-        return Verdict(agrees=True)
-    below = _CORRECTION.sub("", lines[1], count=1) if lines[1:] else ""
-    beside = _CORRECTION.sub("", lines[0][match.end() :], count=1)
-    return Verdict(agrees=False, correction=unwrapped(beside) or unwrapped(below) or None)
-
-
-def read_number(reply: str, largest: int) -> str | None:
-    """Return the number that a reply chooses, from 1; None where it chooses none, or two.
-
-    >>> [read_number(reply, 3) for reply in ("2", "**Action: 3**", "1 or 2", "4", "two")]
-    ['2', '3', None, None, None]
-    """
-    match = _NUMBERED.match(reply)
-    return match[1] if match and int(match[1]) <= largest else None
-
-
 def read_yes_or_no(reply: str) -> bool | None:
     """Return what a reply says that is yes or no and nothing else; None where it is neither.
 
@@ -132,13 +80,3 @@ def read_yes_or_no(reply: str) -> bool | None:
     """
     match = _YES_OR_NO.fullmatch(reply)
     return match[1].casefold() == "yes" if match else None
-
-
-def read_exit(reply: str) -> str | None:
-    """Return `exit` or `continue` where the reply is that and nothing else.
-
-    >>> read_exit("[EXIT]"), read_exit("Continue."), read_exit("EXIT or CONTINUE")
-    ('exit', 'continue', None)
-    """
-    match = _EXIT.fullmatch(reply)
-    return match[1].casefold() if match else None

@@ -96,7 +96,6 @@ class PromptTemplates:
     """Holds files such as `guide.txt`; a prompt that is not there is the package's."""
 
     def __getitem__(self, name: str) -> Template:
-        """Return the prompt of that name."""
         return _load(name, self.folder)
 
 

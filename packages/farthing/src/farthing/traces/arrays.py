@@ -134,7 +134,6 @@ class TraceArrays:
     """Of the whole log that the questions are from; None: it has no times, or less than a day."""
 
     def __post_init__(self) -> None:
-        """Give what traces do not say its zeros, in the shape of the answers."""
         each, shape = self.answer.shape[:1], self.answer.shape
         unknown = {
             "largest_cost_nano": (shape, 0),

@@ -17,7 +17,7 @@ import numpy as np
 
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
 from farthing.money import nano_from_usd
-from farthing.traces import parquet, thinking
+from farthing.traces import thinking
 from farthing.traces.arrays import (
     NO_ANSWER,
     NO_CONTEXT,
@@ -61,18 +61,15 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def load(path: str | Path, protocol: View = "auto") -> TraceArrays:
-    """Read a file of traces (`.jsonl`, `.jsonl.gz` or `.parquet`) into arrays.
+    """Read a file of traces (`.jsonl` or `.jsonl.gz`) into arrays.
 
     Args:
-        path: the file; its suffix says which form it has.
+        path: the file.
         protocol: see `assemble`.
     """
-    name = str(path)
-    if name.endswith(".parquet"):
-        return view(parquet.read_parquet(path), protocol)
-    if name.endswith((".jsonl", ".jsonl.gz")):
-        return assemble(read_traces(path), protocol=protocol)
-    raise InputError(f"{name}: cannot tell its form; name it .jsonl, .jsonl.gz or .parquet")
+    if not str(path).endswith((".jsonl", ".jsonl.gz")):
+        raise InputError(f"{path}: cannot tell its form; name it .jsonl or .jsonl.gz")
+    return assemble(read_traces(path), protocol=protocol)
 
 
 def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays:
@@ -191,7 +188,6 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
 
 
 def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:
-    """Return the roles of traces of one shape, in the order of their columns."""
     if kind == "paper":
         return PROTOCOL_ROLES
     if kind == "thinking":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -298,31 +298,25 @@ class DuplicateCounter:
             self.other_pair = self.other_pair or (before, trace.id)
 
 
-def repetition(traces: TraceArrays, records: Sequence[Trace] | None = None) -> str | None:
+def repetition(traces: TraceArrays, records: Sequence[Trace]) -> str | None:
     """Say how many questions ask the same as another one, with the same calls; None: none does.
 
     Where one file was imported under two kinds of ids, that is all of them.
 
     Args:
         traces: the questions.
-        records: what they were made of, which counts as an import does; None: of a file of arrays
-            that is not known, nor what was answered, only which answers of a question are the same.
+        records: what they were made of, which counts as an import does.
     """
-    held: list[NDArray[Any]] = [traces.answer, traces.cost_nano, *traces.signals.values()]
     seen: dict[bytes, str] = {}
     copies, pair = 0, None
     first = asked_first(traces.content)
     for row in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
-        said = [traces.content[row].tobytes(), *(one[row].tobytes() for one in held)]
-        if records is not None:
-            said = [*_asked(records[row]), _told(records[row])]
         name = str(traces.ids[row])
+        said = (*_asked(records[row]), _told(records[row]))
         before = seen.setdefault(_digest(*said), name)
         if before != name:
             copies, pair = copies + 1, pair or (before, name)
-    if pair is None:
-        return None
-    return twice(copies, pair, "answers" if records is not None else "pattern of answers")
+    return None if pair is None else twice(copies, pair)
 
 
 def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:
@@ -342,7 +336,7 @@ def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:
     )
 
 
-def twice(copies: int, pair: tuple[str, str], same: str = "answers") -> str:
+def twice(copies: int, pair: tuple[str, str]) -> str:
     """Say that questions are there twice, and what follows.
 
     >>> twice(1, ("a", "b")).partition("; ")[0]
@@ -350,7 +344,7 @@ def twice(copies: int, pair: tuple[str, str], same: str = "answers") -> str:
     """
     stand = "question stands" if copies == 1 else "questions stand"
     return (
-        f"{copies:,} {stand} here twice, with the same text and {same} under two ids "
+        f"{copies:,} {stand} here twice, with the same text and answers under two ids "
         f"('{pair[0]}' and '{pair[1]}'); a proof counts each of them once, and a proof per request "
         "each time; if one log was read twice, leave one of each out"
     )

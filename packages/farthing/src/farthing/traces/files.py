@@ -12,21 +12,19 @@ from typing import Any
 from msgspec import structs
 
 from farthing.errors import InputError
-from farthing.traces import jsonl, parquet
+from farthing.traces import jsonl
 from farthing.traces.aliases import proposals, renamed
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.copies import contradiction, repetition
 from farthing.traces.importers.missing_fields import ALONE
-from farthing.traces.importers.read import Supplied, check, foreign, read_foreign
+from farthing.traces.importers.read import OWN, Supplied, check, read_foreign, sniffed
 from farthing.traces.importers.row import shown
-from farthing.traces.importers.source import Source
 from farthing.traces.jsonl import LINES
 from farthing.traces.store import STORES, Store
 from farthing.traces.trace_kind import Checker, shape_of
 
-PARQUET = ".parquet"
 DAY = timedelta(days=1)
 
 
@@ -38,7 +36,7 @@ def read_arrays(path: Path) -> TraceArrays:
 
 
 def read_records(path: Path) -> list[Trace]:
-    """Read a trace file or a store into records; Parquet holds arrays and has none."""
+    """Read a trace file or a store into records."""
     if path.suffix in STORES:
         with Store.read(path) as store:
             return list(store.traces())
@@ -48,34 +46,23 @@ def read_records(path: Path) -> list[Trace]:
 def write_traces(path: Path, traces: Iterable[Trace]) -> None:
     """Write records in the form that the suffix names."""
     check_suffix(path)
-    if path.suffix == PARQUET:
-        parquet.write_parquet(path, assemble(list(traces)))
-    else:
-        jsonl.write_traces(path, traces)
+    jsonl.write_traces(path, traces)
 
 
 def check_suffix(path: Path, *others: str) -> None:
     """Refuse a name that says nothing about the form; `others` may be written here as well."""
-    known = (*others, *LINES, PARQUET)
+    known = (*others, *LINES)
     if not path.name.endswith(known):
         names = f"{', '.join(known[:-1])} or {known[-1]}"
         raise InputError(f"{path}: cannot tell its form; name it {names}")
 
 
 def form_of(path: Path, supplied: Supplied | None = None) -> str | None:
-    """Return the format of another tool's file; None for traces.
-
-    What cannot be read is taken for traces, whose reader says what is wrong with it.
-    """
-    try:
-        named_wrongly = path.suffix == PARQUET and Source(path).kind != "parquet"
-    except InputError:
-        named_wrongly = True
-    return (
-        None
-        if path.is_dir() or named_wrongly
-        else foreign(path, supplied.options if supplied else None)
-    )
+    """Return the format of another tool's file; None for traces, and for a folder."""
+    if path.is_dir() or path.suffix in STORES:
+        return None
+    form = sniffed(path, supplied.options if supplied else None)
+    return None if form == OWN else form
 
 
 def read_all(
@@ -88,8 +75,8 @@ def read_all(
 
 def read_all_with_records(
     paths: Sequence[Path], supplied: Supplied | None = None
-) -> tuple[TraceArrays, list[Trace] | None, list[str]]:
-    """Read as `read_all` does, and return the records as well: None of Parquet, which has none.
+) -> tuple[TraceArrays, list[Trace], list[str]]:
+    """Read as `read_all` does, and return the records as well.
 
     Args:
         paths: the files.
@@ -98,10 +85,7 @@ def read_all_with_records(
     path, *others = paths
     named = path.name.endswith((*LINES, *STORES))
     if not others and not named and form_of(path, supplied) is None:
-        if supplied and supplied.aliases:
-            raise InputError(f"{path}: holds arrays, whose models --alias cannot name anew")
-        arrays = read_arrays(path)
-        return arrays, None, list(filter(None, [repetition(arrays)]))
+        check_suffix(path)
     records, notes, times = read_all_records(paths, supplied)
     notes = list(dict.fromkeys([*notes, *proposals(records)]))
     arrays = assemble(records)
@@ -121,11 +105,6 @@ def read_all_records(
     notes: dict[str, None] = {}
     times: list[datetime] = []
     for path in paths:
-        if path.suffix == PARQUET and form_of(path) is None:
-            raise InputError(
-                f"{path}: holds arrays, whose calls cannot be joined with those of another file; "
-                "give the traces that it was made from, or it alone"
-            )
         if str(path) in files:
             raise InputError(f"{path}: is given twice; give each file once")
         files[str(path)], said, period = read_any_records(path, supplied)

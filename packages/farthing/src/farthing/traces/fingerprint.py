@@ -100,8 +100,8 @@ def question_hashes(arrays: TraceArrays) -> Marks:
 
     >>> from farthing.traces.assemble import assemble
     >>> from farthing.traces.base import Call, Trace
-    >>> calls = ([Call(round=1, role="r1", answer=said, correct=True)] for said in ("4", "5"))
-    >>> one, other = (question_hashes(assemble([Trace(id="q", calls=made)])) for made in calls)
+    >>> calls = (Call(round=1, role="r1", answer="4", cost_usd=usd) for usd in (0.1, 0.2))
+    >>> one, other = (question_hashes(assemble([Trace(id="q", calls=[made])])) for made in calls)
     >>> len(one), len(one & other)
     (1, 0)
     """

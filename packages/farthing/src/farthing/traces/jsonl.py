@@ -204,7 +204,6 @@ def _trace(raw: Any) -> Trace:
 
 
 def _unknown(names: Sequence[str], *, table: bool) -> str:
-    """Say how to mend fields that a trace does not have; `table`: the record may be no trace."""
     what = "is not a field of a trace" if len(names) == 1 else "are not fields of a trace"
     meant = {name: found for name in names if (found := near(name, _TRACE_FIELDS))}
     if table and len(meant) < len(names):

@@ -3,54 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
-from farthing.traces.arrays import SPLITS, BoolArray, IntArray
-from farthing.traces.copies import Content, CopyGroups, agreed_marks
+from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
+from farthing.traces.copies import CopyGroups, agreed_marks
 
 SHARES = (60, 20, 20)
 """Percent of the questions to `train`, `calibrate` and `test` where nothing else is said."""
-
-
-class Divisible(Protocol):
-    """What a division looks at; `TraceArrays` have it."""
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        ...
-
-    @property
-    def complete(self) -> BoolArray:
-        """[n] whether every round was recorded."""
-        ...
-
-    @property
-    def split(self) -> NDArray[np.int8]:
-        """[n] index into `SPLITS`; -1 where the file names none."""
-        ...
-
-    @property
-    def content(self) -> Content:
-        """[n] mark of what is asked; 0 where nobody knows."""
-        ...
-
-
-@dataclass(frozen=True)
-class Outline:
-    """The same of questions that do not fit into memory."""
-
-    complete: BoolArray
-    split: NDArray[np.int8]
-    content: Content
-    partly: bool = False
-    """Whether calls of a pool are missing, or a lot decided who was asked."""
-
-    def __len__(self) -> int:
-        return len(self.split)
 
 
 @dataclass(frozen=True)
@@ -96,7 +58,7 @@ class Division:
 
 
 def divide(
-    arrays: Divisible,
+    arrays: TraceArrays,
     rng: np.random.Generator,
     *,
     train: int | None = None,
@@ -137,7 +99,7 @@ def divide(
     return Division(train_rows, rest, n_calibrate, n_test, together, incomplete)
 
 
-def named_parts(arrays: Divisible) -> Parts | None:
+def named_parts(arrays: TraceArrays) -> Parts | None:
     """Return the complete questions of each part, where the file marks all three; else None."""
     split = np.where(arrays.complete, _marks(arrays), -1)
     rows = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
@@ -145,7 +107,7 @@ def named_parts(arrays: Divisible) -> Parts | None:
 
 
 def fixed_parts(
-    arrays: Divisible,
+    arrays: TraceArrays,
     rng: np.random.Generator,
     *,
     train: int | None = None,
@@ -165,7 +127,7 @@ def fixed_parts(
 
 
 def by_shares(
-    arrays: Divisible, shares: Sequence[Fraction], rng: np.random.Generator
+    arrays: TraceArrays, shares: Sequence[Fraction], rng: np.random.Generator
 ) -> list[IntArray]:
     """Return a part of the questions for each share of them, drawn at random; it may be empty.
 
@@ -219,7 +181,7 @@ def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list
     return sizes
 
 
-def _marks(arrays: Divisible) -> NDArray[np.int8]:
+def _marks(arrays: TraceArrays) -> NDArray[np.int8]:
     """Return the part that each question is marked for, [n]; copies of one have one mark."""
     return agreed_marks(arrays.split, arrays.content)
 

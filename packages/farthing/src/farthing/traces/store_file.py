@@ -153,7 +153,6 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _check(connection: sqlite3.Connection, path: str | Path) -> None:
-    """Refuse what this version must not touch, before anything is written."""
     if sqlite3.sqlite_version_info < (3, 37):
         raise StoreError(
             f"a trace store needs SQLite 3.37 or newer; this Python has {sqlite3.sqlite_version}: "

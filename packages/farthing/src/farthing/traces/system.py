@@ -214,7 +214,6 @@ def _sold_otherwise(role: str, theirs: RoleSetup, ours: RoleSetup) -> Iterator[s
 def _different(
     theirs: Mapping[str, Setting], ours: Mapping[str, Setting]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name of each entry that differs, and its two values."""
     for name in sorted(theirs.keys() | ours.keys()):
         one, other = theirs.get(name), ours.get(name)
         if one != other:

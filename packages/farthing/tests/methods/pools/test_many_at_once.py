@@ -114,8 +114,9 @@ def test_a_question_is_covered_from_its_critical_parameter_on(name: str) -> None
 
 
 @every_method
-def test_a_budget_is_never_passed(name: str) -> None:
-    policy, traces = trained(name), pool(30, 5)
+@pytest.mark.parametrize("n", [6, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_budget_is_never_passed(name: str, n: int) -> None:
+    policy, traces = trained(name), pool(n, 5)
     largest = np.tile(np.array([2, 3, 5, 9]) * 10**6, (len(traces), 1))
     for nano in (10**6, 4 * 10**6, 10**7, 2 * 10**7):
         budget = Budget(nano, largest)

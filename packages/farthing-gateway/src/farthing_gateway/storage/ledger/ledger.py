@@ -140,21 +140,22 @@ class AccountLedger:
         hold = Hold(token_hex(16), checked_amount(amount), checked_names(accounts), now)
         ours = [limit for limit in limits if limit.account in hold.accounts]
         row = _row(hold, lease_s, "sent" if sent else "reserved", note)
+        checks = [
+            Check(one.account, window(one.period, now), one.unit, one.most, amount.of(one.unit))
+            for one in ours
+        ]
         try:
-            outcome = await self._ask(Reserve(row, [_check(one, amount, now) for one in ours]))
+            outcome = await self._ask(Reserve(row, checks))
         except asyncio.CancelledError:
             # The hold may be written all the same, and nobody would ever close it.
             if not self._closed:
                 self._put(_settle(hold.id, NOTHING)).cancel()
             raise
         if isinstance(outcome, Broken):
-            raise _refusal(ours, outcome, amount, now, await self._held(hold.accounts, now))
+            total = await self._ask(Balances(list(hold.accounts), [window("total", now)]))
+            held = {row.account: row for row in cast("Windows", total).rows}
+            raise _refusal(ours, outcome, amount, now, held)
         return hold
-
-    async def _held(self, accounts: Sequence[str], now: datetime) -> Mapping[str, WindowRow]:
-        """Return the windows of all time, which say what calls under way have set aside."""
-        asked = Balances(list(accounts), [window("total", now)])
-        return {row.account: row for row in cast("Windows", await self._ask(asked)).rows}
 
     async def sent(self, hold: Hold) -> None:
         """Say that the call is about to be sent: an ended lease now charges it in full.
@@ -299,7 +300,6 @@ class AccountLedger:
         return future
 
     async def _write(self) -> None:
-        """Carry out what waits, until nothing does."""
         while self._waiting:
             batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
             asked = self._database.apply([operation for operation, _ in batch])
@@ -345,11 +345,6 @@ def _later(now: datetime, seconds: float) -> str:
 
 def _settle(hold_id: str, amount: Amount, *, marked: bool = False) -> Settle:
     return Settle(hold_id, amount.nano, amount.tokens, amount.calls, marked)
-
-
-def _check(limit: Limit, amount: Amount, now: datetime) -> Check:
-    span = window(limit.period, now)
-    return Check(limit.account, span, limit.unit, limit.most, amount.of(limit.unit))
 
 
 def _refusal(

@@ -35,7 +35,6 @@ class PostgresLedgerDatabase:
     """A few connections to one database; messages say where it is, and never the password."""
 
     def __init__(self, url: str) -> None:
-        """Prepare for a database; `open` opens it."""
         self._driver = driver = import_module("asyncpg")
         self._url = url
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
@@ -49,7 +48,6 @@ class PostgresLedgerDatabase:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """Connect."""
         database = cls(url)
         try:
             database._pool = await database._driver.create_pool(
@@ -77,7 +75,6 @@ class PostgresLedgerDatabase:
         return _settled_before(operations, outcomes) if broke else outcomes
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._pool is not None:
             await self._pool.close()
 

@@ -24,14 +24,12 @@ class SqliteLedgerDatabase:
     """One connection and the one thread that uses it."""
 
     def __init__(self, path: str) -> None:
-        """Prepare for a file; `open` opens it."""
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         self._connection: sqlite3.Connection | None = None
 
     @classmethod
     async def open(cls, path: str) -> Self:
-        """Open a file."""
         database, loop = cls(path), asyncio.get_running_loop()
         try:
             database._connection = await loop.run_in_executor(database._thread, _connected, path)
@@ -41,7 +39,6 @@ class SqliteLedgerDatabase:
         return database
 
     async def apply(self, operations: Sequence[Operation]) -> list[Outcome]:
-        """Carry out operations in one transaction; see `LedgerDatabase`."""
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._thread, self._apply, operations)
@@ -49,7 +46,6 @@ class SqliteLedgerDatabase:
             raise self._explained(problem) from problem
 
     async def aclose(self) -> None:
-        """Close the file."""
         if self._connection is not None:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._thread, self._connection.close)

@@ -199,7 +199,6 @@ def _settle_all(connection: sqlite3.Connection, some: Sequence[Settle]) -> list[
 
 
 def _add(changes: dict[tuple[str, str], list[int]], hold: HoldRow, more: Sequence[int]) -> None:
-    """Add to the sums of all windows of a hold."""
     for account in hold.accounts:
         for span in hold.windows:
             sums = changes.setdefault((account, span), [0] * len(more))
@@ -336,7 +335,6 @@ _STEPS: dict[type[Operation], Callable[[sqlite3.Connection, Any], Outcome]] = {
 
 
 def _columns(hold: HoldRow) -> dict[str, Any]:
-    """Return a hold's row, lists as JSON."""
     lists = {"accounts": json.dumps(hold.accounts), "windows": json.dumps(hold.windows)}
     return msgspec.structs.asdict(hold) | lists
 

@@ -23,16 +23,12 @@ def upgrade_file(path: str) -> None:
     """Bring the tables of an SQLite file to this version."""
     connected = partial(sqlite3.connect, path, timeout=PATIENCE_S, isolation_level=None)
     engine = create_engine("sqlite://", creator=connected, poolclass=NullPool)
-    event.listen(engine, "begin", _lock)
+    event.listen(engine, "begin", lambda one: one.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as connection:
             upgrade(connection, path)
     except (DBAPIError, sqlite3.Error) as problem:
         raise unusable(path, problem.orig if isinstance(problem, DBAPIError) else problem) from None
-
-
-def _lock(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def upgrade(connection: Connection, where: str) -> None:

@@ -69,7 +69,6 @@ class BudgetTracker:
     """What is said in each regime."""
 
     def allowed(self, allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
-        """Return whether each step fits: what is told guides, and the budget is hard."""
         return fitting(allowance, steps)
 
     def told(self, allowance: Allowance) -> str:

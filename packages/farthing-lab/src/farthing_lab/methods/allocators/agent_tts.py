@@ -59,7 +59,6 @@ class Space:
     """Of each part, such as `small x4`."""
 
     def __post_init__(self) -> None:
-        """Name what has no name."""
         n, k = self.batch.value.shape
         if not self.model.size:
             object.__setattr__(self, "model", np.zeros((n, k), dtype=np.int64))
@@ -70,7 +69,6 @@ class Space:
             object.__setattr__(self, "options", names)
 
     def fits(self, choice: Sequence[int]) -> bool:
-        """Return whether it is a choice, and within the budget."""
         offered = self.batch.offered
         if len(choice) != len(self.batch) or not all(0 <= k < offered.shape[1] for k in choice):
             return False
@@ -79,7 +77,6 @@ class Space:
         return whole and self.batch.cost_of(np.array(choice)) <= self.budget_nano
 
     def within(self, part: int, room: int) -> IntArray:
-        """Return a part's options that cost no more, from the cheapest."""
         cost = self.batch.expected_nano[part]
         at = np.flatnonzero(self.batch.offered[part] & (cost <= room))
         found: IntArray = at[np.argsort(cost[at], kind="stable")]
@@ -288,7 +285,6 @@ class AllocationSearch:
     """Proposals that were no choice, or beyond the budget; none of them was tried."""
 
     def best_so_far(self) -> list[float]:
-        """Return the best value after each trial."""
         values = np.array([one.value for one in self.trials])
         best: list[float] = np.maximum.accumulate(values).tolist()
         return best
@@ -311,7 +307,6 @@ class AgentTts:
     seed: int = 0
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each item one option, where values add up: that takes no trial."""
         return LAGRANGIAN.allocate(batch, budget_nano)
 
     def maximise(

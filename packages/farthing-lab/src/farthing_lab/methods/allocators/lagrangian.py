@@ -29,12 +29,9 @@ class Lagrangian:
     """
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each item one option; see `knapsack.pack`."""
         packed = pack(batch, budget_nano)
         return chosen(batch, packed.choice, packed.bound)
 
-
-"""The allocator `lagrangian`."""
 
 LAGRANGIAN = Lagrangian()
 CARD = SystemCard(
@@ -102,15 +99,12 @@ def _cheapest(batch: ItemBatch, worth: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class _Lists:
-    """What items may be given instead of their cheapest options."""
-
     more: FloatArray
     """[n, K] what an option is worth more; minus infinity where there is none."""
     extra: IntArray
     """[n, K] what it costs more."""
 
     def options(self, item: int) -> IntArray:
-        """Return those that no cheaper one matches, from the cheapest."""
         order = np.lexsort((-self.more[item], self.extra[item]))
         order = order[self.more[item][order] > -np.inf]
         worth = self.more[item][order]
@@ -119,7 +113,6 @@ class _Lists:
         return kept
 
     def sums(self, items: Sequence[int]) -> list[int]:
-        """Return how many sums of costs the first one, two, ... items have at most."""
         return list(accumulate((len(self.options(item)) for item in items), mul))
 
     def solve(self, items: Sequence[int], room: int) -> IntArray:
@@ -133,7 +126,6 @@ class _Lists:
 
 
 def _near(steps: Chain, fits: int, lists: _Lists) -> list[int]:
-    """Return the items of the steps nearest to the first that does not fit."""
     around = (
         int(steps.request[at])
         for far in range(len(steps.request))

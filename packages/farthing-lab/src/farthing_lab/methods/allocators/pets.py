@@ -104,7 +104,6 @@ class Pets:
     """The allocator."""
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each question a number of samples, where it is known what each number is worth."""
         return LAGRANGIAN.allocate(batch, budget_nano)
 
     def buy(
@@ -208,9 +207,6 @@ def _gain(answers: Sequence[int]) -> float:
     return gain(tuple(sorted((given.count(one) for one in set(given)), reverse=True)))
 
 
-"""The allocator `pets`."""
-
-
 def vote_curve(p: FloatArray, most: int) -> FloatArray:
     """Return the chance that k samples vote for the likeliest answer, k = 0 to `most`, [most + 1].
 
@@ -276,7 +272,6 @@ def _legendre() -> tuple[FloatArray, FloatArray]:
 
 
 def _gamma_cdf(x: FloatArray, shape: int) -> FloatArray:
-    """Return P(G <= x) of a Gamma variable whose shape is a whole number."""
     tail, term = np.zeros_like(x), np.exp(-x)
     for k in range(1, shape + 1):
         tail += term

@@ -40,7 +40,6 @@ class PlanAndBudget:
     """The allocator."""
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each part one option: by its share, or by the knapsack where that is worth more."""
         packed = pack(batch, budget_nano)
         direct = chosen(batch, packed.choice, packed.bound)
         by_share = chosen(batch, self.shared(batch, budget_nano), packed.bound)
@@ -94,9 +93,6 @@ def _best(batch: ItemBatch, part: int, room: int) -> int:
     worth = np.where(within, batch.value[part], -1.0)
     most = np.flatnonzero(worth == worth.max())
     return int(most[batch.expected_nano[part, most].argmin()])
-
-
-"""The allocator `plan-and-budget`."""
 
 
 def shares(

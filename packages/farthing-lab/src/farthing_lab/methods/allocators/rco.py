@@ -52,7 +52,6 @@ class RiemannianOptimisation:
     """Whether a batch whose values add up goes to the knapsack at once."""
 
     def allocate(self, batch: ItemBatch, budget_nano: int) -> Allocation:
-        """Give each item one option, where values add up."""
         packed = pack(batch, budget_nano)
         if self.joint_only or batch.cost_of(batch.best) <= budget_nano:
             return chosen(batch, packed.choice, packed.bound)
@@ -72,7 +71,8 @@ class RiemannianOptimisation:
         soft = self.descend(batch, budget_nano, objective)
         linear = pack(batch, budget_nano, objective(soft)[1]).choice
         both = self.rounded(batch, budget_nano, soft), linear
-        return max(both, key=lambda choice: objective(_hard(batch, choice))[0])
+        options = np.arange(batch.value.shape[1])
+        return max(both, key=lambda choice: objective((choice[:, None] == options) * 1.0)[0])
 
     def rounded(self, batch: ItemBatch, budget_nano: int, soft: FloatArray) -> IntArray:
         """Return the likeliest choice within the budget, [n]: a knapsack on log-probabilities."""
@@ -112,14 +112,6 @@ def _in_shares(batch: ItemBatch, budget_nano: int) -> tuple[FloatArray, float]:
 def _sum_of(batch: ItemBatch) -> Objective:
     worth = np.where(batch.offered, batch.value, 0.0)
     return lambda soft: (float(np.einsum("nk,nk->", soft, worth)), worth)
-
-
-def _hard(batch: ItemBatch, choice: IntArray) -> FloatArray:
-    hard: FloatArray = (choice[:, None] == np.arange(batch.value.shape[1])).astype(np.float64)
-    return hard
-
-
-"""The allocator `rco`."""
 
 
 def softmax(logits: FloatArray) -> FloatArray:

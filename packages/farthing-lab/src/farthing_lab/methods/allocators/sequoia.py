@@ -58,7 +58,6 @@ class PendingTasks:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Tasks, states, actions."""
         n, states, actions, _ = self.chance.shape
         return n, states, actions
 
@@ -112,7 +111,6 @@ class RoundPolicy:
 
     @classmethod
     def myopic(cls, tasks: PendingTasks) -> "RoundPolicy":
-        """Return the one that takes every round for the last."""
         return cls(tasks, np.repeat(tasks.worth[None], tasks.rounds + 1, axis=0))
 
     def act(self, at: int, states: IntArray) -> IntArray:

@@ -54,17 +54,14 @@ class Knapsack:
     reads_questions: bool = False
 
     def begin(self, arms: int, _dimensions: int) -> Losses:
-        """Return no losses."""
         return Losses(np.zeros(arms))
 
     def propensities(self, learned: Losses, seen: BanditContext, /) -> FloatArray:
-        """Return [K] probabilities of arms by what they lost so far."""
         found = np.zeros(len(learned.loss))
         found[seen.offered] = tsallis(learned.loss[seen.offered], eta(learned.lessons))
         return found
 
     def learn(self, learned: Losses, lesson: GradedDraw, /) -> Losses:
-        """Add what asking each arm would have lost, as far as it is known."""
         arm, chances = lesson.arm, lesson.propensities
         middle = np.where(chances >= eta(learned.lessons) ** 2, 0.5, 0.0)
         loss = learned.loss + np.minimum(lesson.seen.toll, MOST_TOLL)

@@ -49,7 +49,6 @@ class PropensityLog:
 
     @classmethod
     def of(cls, choices: Sequence[ArmChoice], grades: Sequence[float]) -> "PropensityLog":
-        """Return the record of choices, in their order."""
         if not choices:
             raise InputError("nothing was chosen yet; there is no record to judge by")
         return cls(

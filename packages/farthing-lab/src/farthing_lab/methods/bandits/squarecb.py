@@ -66,13 +66,11 @@ class SquareCb:
     reads_questions: bool = True
 
     def begin(self, arms: int, dimensions: int) -> Regressions:
-        """Return regressions that expect an even grade of every arm."""
         pull = np.diag([CONSTANT, *[OTHERS] * (dimensions - 1)])
         nothing = np.zeros((arms, dimensions))
         return Regressions(nothing, np.tile(pull, (arms, 1, 1)), nothing)
 
     def propensities(self, learned: Regressions, seen: BanditContext, /) -> FloatArray:
-        """Return [K] probabilities by the gaps to the best arm."""
         some = seen.offered
         worth = learned.expected(seen.features)[some] - seen.toll[some]
         t = learned.lessons + len(learned.batch)
@@ -81,7 +79,6 @@ class SquareCb:
         return found
 
     def learn(self, learned: Regressions, lesson: GradedDraw, /) -> Regressions:
-        """Keep a lesson; where its batch is full, fit anew, and let the guard decide."""
         after = replace(learned, batch=(*learned.batch, lesson))
         full = min(MOST, max(FEWEST, learned.lessons // SHARE))
         return refitted(after) if len(after.batch) >= full else after

@@ -39,7 +39,6 @@ class LlmPolicy(DataclassState, InRounds):
         return _one_hot(action, traces.n_roles + 1)
 
     def decision_cost_nano(self, traces: TraceArrays) -> IntArray:
-        """Return what the replies cost, [n, T] in nano-dollars."""
         return _replies(traces, self.replies).cost_nano
 
 

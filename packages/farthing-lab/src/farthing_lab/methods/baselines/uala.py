@@ -42,7 +42,6 @@ class UalaPolicy(DataclassState, InRounds):
 
     @property
     def note(self) -> str:
-        """What a table must say beside the name."""
         return NOTES[self.source]
 
     def scores(self, traces: TraceArrays) -> FloatArray:
@@ -107,7 +106,6 @@ class UalaLearner:
     """Looks up which of the guide's doubts the traces recorded; there is nothing else to learn."""
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Return UALA over the best doubt there is."""
         progress.update(1, 1, {})
         return Fitted(UalaPolicy(best_source(train)))
 

@@ -53,11 +53,9 @@ class AutoMixPolicy(RowPolicy):
     """[G]"""
 
     def row(self, point: int) -> Sequence[int]:
-        """Ask the models of the point's row."""
         return list_of(self.rows[point])
 
     def stages(self, traces: TraceArrays) -> Stages:
-        """Read the bin of each model's verifier."""
         return Stages(traces, lambda of, _: bins_of(self.scorers.p_right(of), self.edges))
 
     def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
@@ -80,7 +78,6 @@ class AutoMixLearner(PoolLearner):
     """Fits one POMDP to each row of models, and keeps the best row for each price."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Count the states and what the verifier says in them, and solve."""
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         inner = np.linspace(0, 1, BINS + 1)[1:-1]

@@ -76,11 +76,9 @@ class C3poPolicy(RowPolicy):
     """[G] mean cost in training, in dollars."""
 
     def row(self, point: int) -> Sequence[int]:
-        """Ask the models that are not left out."""
         return list_of(self.models[self.thresholds[point] <= 1])
 
     def stages(self, traces: TraceArrays) -> Stages:
-        """Read every model's confidence."""
         return Stages(traces, lambda of, _: confidence(of, self.scorers))
 
     def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
@@ -162,7 +160,6 @@ class C3poLearner(PoolLearner):
     """The last model, which the others are to agree with; None: the most expensive one."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Try thresholds on two halves of the training questions."""
         cost = tables(train).cost
         top = strongest(train, self.strong) if self.strong else int(cost.mean(axis=0).argmax())
         agrees = agreement(train, top)

@@ -47,11 +47,9 @@ class FrugalGptPolicy(RowPolicy):
     """[G] mean cost on the training questions, in dollars."""
 
     def row(self, point: int) -> Sequence[int]:
-        """Ask the models of the point's list."""
         return list(dict.fromkeys(self.models[point].tolist()))
 
     def stages(self, traces: TraceArrays) -> Stages:
-        """Read how likely each model is right."""
         return Stages(traces, lambda of, _: self.scorers.p_right(of))
 
     def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
@@ -66,7 +64,6 @@ class FrugalGptLearner(PoolLearner):
     """Searches lists of one to three models and their thresholds."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Keep the cascades on the training frontier of cost and accuracy."""
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         found = [_search(pool, score, models) for models in _lists(pool)]

@@ -52,12 +52,10 @@ class TurnsPolicy(RowPolicy):
     """[G, K - 1]"""
 
     def row(self, point: int) -> Sequence[int]:
-        """Ask the models in turn."""
         del point
         return list_of(self.models)
 
     def stages(self, traces: TraceArrays) -> Stages:
-        """Read how likely each model is right."""
         return Stages(traces, lambda of, _: self.scorers.p_right(of))
 
     def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
@@ -78,7 +76,6 @@ class MicpLearner(PoolLearner):
     """The model of the last turn; None: the most accurate one in training."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Set the thresholds of every turn for every budget."""
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         turns = ladder(pool, strongest(train, self.strong))
@@ -158,7 +155,6 @@ class TrustOrEscalateLearner(PoolLearner):
     """The last model; None: the most accurate one in training."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Set the thresholds of every model for every alpha."""
         pool, scorers = tables(train), fit_scorers(train)
         score = scorers.p_right(train)
         models = ladder(pool, strongest(train, self.strong))
@@ -200,7 +196,6 @@ def _lowest(score: FloatArray, right: BoolArray, alpha: Fraction) -> float:
 
 
 def _p_value(wrong: int, n: int, alpha: Fraction) -> float:
-    """Return P(Bin(n, alpha) <= wrong)."""
     return 1.0 if wrong >= n else 1 - beta_cdf(float(alpha), wrong + 1, n - wrong)
 
 

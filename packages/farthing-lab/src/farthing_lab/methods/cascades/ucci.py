@@ -57,12 +57,10 @@ class UcciPolicy(RowPolicy):
     """[G] thresholds, ascending."""
 
     def row(self, point: int) -> Sequence[int]:
-        """Ask the cheap model, then the dear one."""
         del point
         return list_of(pair(self.first, self.second))
 
     def stages(self, traces: TraceArrays) -> Stages:
-        """Read every model's calibrated probability."""
         return Stages(traces, lambda of, _: self.isotonic.probability(self.scorers.p_right(of)))
 
     def after(self, stages: Stages, k: int, point: int) -> tuple[BoolArray, IntArray]:
@@ -79,7 +77,6 @@ class UcciLearner(PoolLearner):
     """The model that is asked second; None: the most accurate one in training."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Calibrate every model, choose the first one; its steps are the thresholds."""
         pool, scorers = tables(train), fit_scorers(train)
         second = strongest(train, self.strong)
         score = scorers.p_right(train)

@@ -64,7 +64,6 @@ class CurveRecorder:
         return False
 
     def curves(self) -> dict[str, FloatArray]:
-        """Return one array a figure, one value an update."""
         if not self._figures:
             return {}
         return {name: np.array([f[name] for f in self._figures]) for name in self._figures[0]}
@@ -117,8 +116,6 @@ class CpoLearner:
 
 
 class _CpoTraining:
-    """CPO on the network's own actions."""
-
     def __init__(self, config: CpoConfig, questions: Questions, alpha: Fraction, seed: int) -> None:
         self.parts = ActorCritic(questions, config.batch, seed)
         self._config, self._target = config, float(1 - alpha)
@@ -151,8 +148,6 @@ class _CpoTraining:
 
 @dataclass(frozen=True)
 class _SampledObjective:
-    """What a new policy is worth on one batch."""
-
     sampled: SampledSurrogate
 
     def __call__(self, probabilities: Tensor) -> Surrogate:
@@ -213,7 +208,6 @@ class CcpoLearner:
     extra_features: tuple[str, ...] = ()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions; the same seed gives the same policy, bit for bit."""
         torch.set_num_threads(1)
         features = FeatureSet.fit(train, self.extra_features)
         questions = Questions.of(train, features.transform(train))
@@ -236,7 +230,6 @@ class _CcpoTraining:
         self._config, self._alpha, self._done = config, alpha, 0
 
     def update(self) -> dict[str, float]:
-        """Run one iteration and return its figures."""
         batch, epsilon = self.parts.batch(), self._config.epsilon
         kappa = min(self.threshold.kappa, 1.0)
         pi = probabilities(self.parts.network, batch.observations)
@@ -269,14 +262,11 @@ class _CcpoTraining:
         level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
         cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
         coverage = episodes.final * leaves[:, None]
-        gamma, share = self.horizon.gamma, self._share()
+        gamma = self.horizon.gamma
+        share = SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
         return self.parts.criticise(
             RollOut(batch, episodes, behaviour, target, cost, coverage, level, gamma, share)
         )
-
-    def _share(self) -> float:
-        """Return the share of the critics' learning rate."""
-        return SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
 
     def _set_charge(
         self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float
@@ -309,8 +299,6 @@ class _CcpoTraining:
 
 @dataclass(frozen=True)
 class _SoftSetObjective:
-    """What a new policy is worth on one batch at a fixed threshold."""
-
     config: CcpoConfig
     batch: Questions
     kappa: float

@@ -69,14 +69,12 @@ class NetworkPolicy(InRounds):
         return logits[: len(rows)]
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         arrays = {f"weight.{i}": w for i, w in enumerate(self.weights)}
         arrays |= {f"bias.{i}": b for i, b in enumerate(self.biases)}
         return arrays, {"features": self.features.to_json(), "layers": len(self.weights)}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, FloatArray], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         layers = range(int(settings["layers"]))
         return cls(
             FeatureSet.from_json(settings["features"]),
@@ -97,9 +95,7 @@ def softmax(logits: FloatArray) -> FloatArray:
     return np.ascontiguousarray(np.moveaxis(weight, 0, -1))
 
 
-_NETWORK = partial(
-    Method, policy=NetworkPolicy, action_spaces=("rounds", "cascade"), extras=("train",)
-)
+_NETWORK = partial(Method, policy=NetworkPolicy, action_spaces=("rounds", "cascade"))
 _CPO = partial(_NETWORK, paper="1705.10528", learner="farthing_lab.methods.ccpo.learner:CPO")
 _CCPO = partial(_NETWORK, paper="2511.11828")
 

@@ -47,7 +47,6 @@ class OutcomeHistory:
         return cls(QuestionFeatures.of(kept), kept.correct[:, 0, model])
 
     def take(self, index: IntArray) -> "OutcomeHistory":
-        """Return the outcomes at an index."""
         return OutcomeHistory(taken(self.asked, index.tolist()), self.right[index])
 
 

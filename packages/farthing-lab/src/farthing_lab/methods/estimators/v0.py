@@ -86,12 +86,10 @@ class ItemResponse:
     """Text of a question to mean and variance of b, where outcomes of it were learned from."""
 
     def ability(self, history: OutcomeHistory) -> Ability:
-        """Return the ability of a model with this history."""
         z, (offset, own) = self.directions.coordinates(history.asked), self._own(history.asked)
         return ability(z, offset, flattened(own), history.right, self.directions)
 
     def success(self, history: OutcomeHistory, asked: QuestionFeatures) -> FloatArray:
-        """Return the probability that the model with this history is right on each, [n]."""
         z, (offset, own) = self.directions.coordinates(asked), self._own(asked)
         return chance(z, self.ability(history), offset, own)
 
@@ -198,7 +196,6 @@ class V0Estimator:
     tried: tuple[tuple[int, float], ...] = TRIED
 
     def fit(self, train: TraceArrays, seed: int) -> ItemResponse:
-        """Learn from the graded calls of a pool; the same seed gives the same result."""
         refuse_rounds(train)
         if train.question is None or not any(train.question):
             raise InputError("these questions have no text; an estimator by text needs `question`")
@@ -222,7 +219,6 @@ class V0Estimator:
     def _chosen(
         self, lesson: "GradedOutcomes", groups: tuple[str, ...], seed: int
     ) -> tuple[int, float]:
-        """Return what has the least log loss on a quarter of the questions."""
         rows = np.random.default_rng(seed).permutation(len(lesson.seen))
         cut = len(rows) // 4
         if len(self.tried) == 1 or cut < 2:
@@ -244,7 +240,6 @@ class GradedOutcomes:
     """[n, L]"""
 
     def take(self, rows: IntArray) -> "GradedOutcomes":
-        """Return the questions at an index."""
         return GradedOutcomes(self.seen[rows], self.graded[rows], self.right[rows])
 
 
@@ -294,7 +289,6 @@ def fitted_to(
 
 
 def _lost(fitted: FittedItems, held: GradedOutcomes) -> float:
-    """Return the log loss of its models on questions that it has not seen."""
     z = np.concatenate([np.ones((len(held.seen), 1)), held.seen @ fitted.directions.weight], axis=1)
     none = np.zeros((z.shape[1], z.shape[1]))
     each = [chance(z, Ability(a, none), 0.0, fitted.directions.own) for a in fitted.ability]
@@ -324,7 +318,6 @@ def _parts(at: FloatArray, shapes: Shapes) -> tuple[FloatArray, FloatArray, Floa
 def _penalised(
     at: FloatArray, lesson: GradedOutcomes, shapes: Shapes, strength: float, own: float
 ) -> tuple[float, FloatArray]:
-    """Return minus the penalised log likelihood, and its gradient."""
     ability, weight, offset = _parts(at, shapes)
     along = lesson.seen @ weight
     logit = _logit(along, ability, offset)

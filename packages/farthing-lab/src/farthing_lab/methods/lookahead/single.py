@@ -36,7 +36,6 @@ class LazySinglePolicy(PoolPolicy):
     """[G] of minus the score of going on, ascending."""
 
     def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
-        """Buy what the inner policy would, while that is worth it."""
         decision = self.inner.decide(state)
         wanted = -decision.go_on < self.values[point]
         replies = self.leading.replies(state.seen)
@@ -44,7 +43,6 @@ class LazySinglePolicy(PoolPolicy):
         return decision.line, wanted & (decision.line != NOTHING), single
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Buy in the inner policy's order while the next call is worth it."""
         along = self.inner.followed(traces)
         line, minus = along.calls[:, :, 0], -along.scores[:, :-1, 1]
         ends = along.bought.sum(axis=1)
@@ -61,7 +59,6 @@ class LazySinglePolicy(PoolPolicy):
         return of_calls(traces, self.values, made, leaders[rows, np.maximum(stop, 0)])
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         theirs, inner = self.inner.to_state()
         arrays, settings = state_of(self.leading)
         own = {f"leading.{name}": values for name, values in arrays.items()}
@@ -70,7 +67,6 @@ class LazySinglePolicy(PoolPolicy):
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         inner = LookaheadPolicy.from_state(under("inner.", arrays), settings["inner"])
         leading = rebuilt(AnswerPosterior, under("leading.", arrays), settings["leading"])
         return cls(inner, leading, arrays["values"])
@@ -81,7 +77,6 @@ class LazySingleLearner(PoolLearner):
     """Fits the policy of single calls; the thresholds are quantiles of its scores."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions."""
         tables(train)
         policy = LAZY_LEARNER.fit(train, ALPHA, seed, Silent()).policy
         if not isinstance(policy, LookaheadPolicy):

@@ -34,8 +34,6 @@ LONGEST_PLAY = 200
 
 @dataclass(slots=True, eq=False)
 class _LookaheadState(Generic[S]):
-    """A state of the look-ahead, with what is left there."""
-
     state: S
     left: Remaining
     actions: list[int]
@@ -151,7 +149,6 @@ def _decision(simulator: Simulator[S], state: S, left: Remaining) -> _LookaheadS
 def _simulate(
     simulator: Simulator[S], root: _LookaheadState[S], explore: float, rng: np.random.Generator
 ) -> None:
-    """Follow one trajectory to the end, and back up what it was worth."""
     node, path = root, list[tuple[_LookaheadState[S], int]]()
     while node.actions:
         fresh = [action for action in node.actions if action not in node.tried]
@@ -195,7 +192,6 @@ def _back_up(node: _LookaheadState[S], action: int) -> None:
 
 
 def _played(simulator: Simulator[S], node: _LookaheadState[S], rng: np.random.Generator) -> float:
-    """Return what one random play from a state is worth in the end."""
     state, left = node.state, node.left
     for _ in range(LONGEST_PLAY):
         can = affordable(simulator, state, left)

@@ -32,7 +32,6 @@ class Node(Generic[S]):
     """How often each action was drawn here."""
 
     def path(self) -> tuple[int, ...]:
-        """Return the actions that lead here from the root."""
         found: list[int] = []
         node: Node[S] | None = self
         while node is not None and node.parent is not None:

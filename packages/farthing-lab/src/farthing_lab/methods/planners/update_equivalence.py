@@ -36,8 +36,6 @@ END = -1
 
 @dataclass(eq=False)
 class _Place(Generic[S]):
-    """A state of the simulation, with what is left there, and its policy."""
-
     state: S
     left: Remaining
     actions: list[int]

@@ -46,7 +46,6 @@ class CascadeRoutingPolicy(PoolPolicy):
     """[G] what a dollar costs in right answers."""
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Extend the set of models asked for as long as a larger one is worth more."""
         score = self.scorers.p_right(traces)
         n, n_models = score.shape
         made = np.zeros((n, len(self.values), n_models), dtype=bool)
@@ -89,7 +88,6 @@ class CascadeRoutingPolicy(PoolPolicy):
         return following, best
 
     def _choose(self, score: FloatArray, asked: Sets, price: float) -> tuple[IntArray, IntArray]:
-        """As `_next`, for rows that have asked the same models."""
         quality, spread = self._quality(score, asked)
         n_models = score.shape[1]
         rest = [m for m in range(n_models) if m not in asked]
@@ -128,7 +126,6 @@ class CascadeRoutingLearner(PoolLearner):
     """Fits the Gaussian and the mean costs."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn means and covariances of grades and scores."""
         pool, scorers = tables(train), fit_scorers(train)
         both = np.concatenate([pool.right.astype(float), scorers.p_right(train)], axis=1)
         covariance = np.cov(both, rowvar=False)

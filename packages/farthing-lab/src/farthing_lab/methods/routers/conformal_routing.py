@@ -59,11 +59,9 @@ class ConformalRoutingPolicy(TwoModelPolicy):
 
     @property
     def cuts(self) -> FloatArray:
-        """[G] the thresholds."""
         return self.thresholds
 
     def score(self, traces: TraceArrays) -> FloatArray:
-        """Return the estimated chance of a violation, [n]."""
         logit = embedded(traces, self.embedding) @ self.weights[:-1] + self.weights[-1]
         return np.asarray(1 / (1 + np.exp(-logit)))
 
@@ -80,7 +78,6 @@ class ConformalRoutingLearner(PoolLearner):
     """The chance that a bound on violations does not hold."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn the gate, then the thresholds."""
         pool = tables(train)
         strong = strongest(train, self.strong)
         weak = weak_beside(pool, strong)

@@ -55,12 +55,10 @@ class PoolCoverPolicy(RowPolicy):
     """[G] of minus the gain per dollar, ascending."""
 
     def row(self, point: int) -> Sequence[int]:
-        """Ask all models, those that solve most for their money first."""
         del point
         return list_of(self.models)
 
     def stages(self, traces: TraceArrays) -> Stages:
-        """Weigh the replies up to each model of the row."""
         replies = self.leading.replies(traces)
 
         def stage(of: TraceArrays, k: int) -> tuple[FloatArray, IntArray]:
@@ -109,7 +107,6 @@ class PoolCoverLearner(PoolLearner):
     """Builds the row, then fits what is left to gain after each of its calls."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions."""
         pool = tables(train)
         leading = fit_leading_answer(train, seed)
         cost = np.maximum(pool.cost.mean(axis=0), LEAST_COST)

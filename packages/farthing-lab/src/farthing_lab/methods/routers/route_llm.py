@@ -45,7 +45,6 @@ class RouteLlmPolicy(TwoModelPolicy):
     """[G] thresholds on the chance that the strong model wins, descending."""
 
     def score(self, traces: TraceArrays) -> FloatArray:
-        """Return the estimated chance that the strong model's answer is the better one, [n]."""
         vectors = embedded(traces, self.embedding)
         if self.kind == "factorisation":
             return np.asarray(1 / (1 + np.exp(-(vectors @ self.weights))))
@@ -56,7 +55,6 @@ class RouteLlmPolicy(TwoModelPolicy):
 
     @property
     def cuts(self) -> FloatArray:
-        """[G] the thresholds themselves."""
         return self.values
 
 
@@ -71,7 +69,6 @@ class RouteLlmLearner(PoolLearner):
     """How questions become vectors."""
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions."""
         pool = tables(train)
         strong = strongest(train, self.strong)
         weak = weak_beside(pool, strong)

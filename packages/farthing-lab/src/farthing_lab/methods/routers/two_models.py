@@ -42,7 +42,6 @@ class TwoModelPolicy(PoolPolicy):
 
     @final
     def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Route every question at every point."""
         score = self.rounded(traces)[:, None]
         chosen = np.where(score >= self.cuts, self.strong, self.weak)
         made = chosen[:, :, None] == np.arange(traces.n_roles)

@@ -59,7 +59,6 @@ class V0Policy(PoolPolicy):
         return np.stack(each, axis=1)
 
     def next(self, state: State, point: int) -> tuple[IntArray, BoolArray, IntArray]:
-        """Ask the best of those who can be asked, and nobody after it."""
         done = state.known.any(axis=1)
         beta = self.values[point : point + 1]
         best = chosen(self.success(state.recorded), self.cost, beta, state.can_buy)[:, 0]
@@ -68,7 +67,6 @@ class V0Policy(PoolPolicy):
         return np.where(asks, best, NOTHING), asks, single
 
     def points(self, traces: TraceArrays) -> OperatingPoints:
-        """Route every question at every beta."""
         offered = np.ones((len(traces), traces.n_roles), dtype=bool)
         best = chosen(self.success(traces), self.cost, self.values, offered)
         made = best[:, :, None] == np.arange(traces.n_roles)
@@ -108,7 +106,6 @@ class V0Learner(PoolLearner):
     estimator: V0Estimator = V0Estimator()  # noqa: RUF009  # it is frozen
 
     def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        """Learn from training questions."""
         made = train.made[:, 0]
         mean = train.cost_nano[:, 0].sum(axis=0) / np.maximum(made.sum(axis=0), 1)
         return router(self.estimator.fit(train, seed), mean)

@@ -84,11 +84,9 @@ class Reasoning:
 
     @property
     def begin(self) -> DraftText:
-        """The state in which nothing is written."""
         return DraftText()
 
     def actions(self, state: DraftText) -> Sequence[PricedAction]:
-        """Return drawing one more line, and ending."""
         if state.ended:
             return []
         read = (len(self.prompt) + len(state.ids)) * self.tariff.read_nano
@@ -104,13 +102,11 @@ class Reasoning:
         return longest * self.tariff.read_nano + 3 * self.tariff.written_nano
 
     def ending(self, state: DraftText) -> int:
-        """Return the action that makes it answer at once."""
         return len(self.actions(state)) - 1
 
     def step(
         self, state: DraftText, action: int, rng: np.random.Generator
     ) -> Transition[DraftText]:
-        """Draw the next line, or the digit of the answer."""
         seed = int(rng.integers(2**62))
         if action == self.ending(state):
             return self._ended(state, seed)
@@ -133,11 +129,9 @@ class Reasoning:
         return read + new * self.tariff.written_nano
 
     def score(self, state: DraftText) -> float:
-        """Return the probability of the least likely line."""
         return state.least
 
     def value(self, state: DraftText) -> float:
-        """Return the score of what has ended; nobody knows more before it is graded."""
         return state.least if state.ended else 0.0
 
 
@@ -210,7 +204,6 @@ class BatchedWriter:
     def line(
         self, prompt: Sequence[int], written: Sequence[int], temperature: float, seed: int
     ) -> tuple[tuple[int, ...], float]:
-        """Return the next line and how likely the critic finds it."""
         with self.changed:
             number, self.asked = self.asked, self.asked + 1
             self.waiting[number] = _LineRequest(prompt, written, temperature, seed)

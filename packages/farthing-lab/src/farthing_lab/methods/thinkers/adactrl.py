@@ -63,7 +63,6 @@ class AdaCtrl(ComparedThinker):
         return cls(tags[0][0], tags[1][0])
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return what each thought is worth, [n]."""
         right, length = thoughts.final, thoughts.length
         tag = np.where(_easy(thoughts), self.easy, self.hard)
         tagged = np.isin(thoughts.begins, (self.easy, self.hard))
@@ -74,7 +73,6 @@ class AdaCtrl(ComparedThinker):
         return 2 * right - 1 + 0.5 * said + 0.5 * briefly
 
     def lessons(self, own: Thoughts, /) -> Iterator[Lesson]:
-        """Yield right thoughts behind their question's tag; of an easy one the shorter ones."""
         easy, rows = _easy(own), np.flatnonzero(own.final)
         usual = mean_of(own.length[rows].astype(np.float64), own.group[rows])
         for row, most in zip(rows.tolist(), usual, strict=True):

@@ -146,7 +146,6 @@ class ComparedThinker(ABC):
         """Return what each thought is worth, [n]."""
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]."""
         return compared(self.reward(thoughts), thoughts.group)
 
 

@@ -11,7 +11,6 @@ class RightAlone(ComparedThinker):
     """Plain group-relative training, r = 1 where right, by GRPO (arXiv 2402.03300)."""
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return whether each thought is right, [n]."""
         return thoughts.final
 
 
@@ -23,7 +22,6 @@ class LengthPenalty(ComparedThinker):
     """What a thought as long as the cap costs, in right answers."""
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return what each thought is worth, [n]."""
         worth: FloatArray = thoughts.final - self.price * thoughts.length / thoughts.cap
         return worth
 

@@ -39,7 +39,6 @@ class Brpo:
     modes: tuple[str, ...] = UNTOLD_ALONE
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, S]."""
         right, cuts = thoughts.right, thoughts.right.shape[1]
         p = np.array(self.chances or [1.0] * cuts)
         p = p / p.sum()

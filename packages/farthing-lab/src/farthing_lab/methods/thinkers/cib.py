@@ -22,7 +22,6 @@ class Cib(ComparedThinker):
     """beta: what a nat costs, in right answers."""
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return what each thought is worth, [n]."""
         worth: FloatArray = thoughts.final - self.price * thoughts.surprisal()
         return worth
 

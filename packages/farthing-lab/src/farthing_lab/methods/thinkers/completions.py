@@ -17,7 +17,7 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.tasks.base import Task
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import FloatArray, IntArray
 from farthing_lab.lm.symbols import NUMBERS
 from farthing_lab.methods.thinkers.adactrl import AdaCtrl
 from farthing_lab.methods.thinkers.base import Thinker, Thoughts
@@ -101,12 +101,12 @@ class Reading:
             raise InputError("give the tokens that end a thought, and a cap of at least one token")
 
     def length(self, ids: Sequence[int]) -> int:
-        """Return the tokens of a thought, without what ends it."""
         found = self._end(ids)
-        return len(self._said(ids)) if found is None else found
+        if found is not None:
+            return found
+        return len(ids) - (len(ids) > 0 and ids[-1] == self.tokenizer.eos_token_id)
 
     def closed(self, ids: Sequence[int]) -> bool:
-        """Return whether a thought was ended."""
         return self._end(ids) is not None
 
     def right(self, ids: Sequence[int], gold: Sequence[str]) -> bool:
@@ -117,7 +117,6 @@ class Reading:
         return self.graded(ids[found + len(self.ends) :], gold)
 
     def graded(self, answer: Sequence[int], gold: Sequence[str]) -> bool:
-        """Return whether an answer's tokens say what is accepted."""
         said: str = self.tokenizer.decode(list(answer), skip_special_tokens=True)
         return self.task.grade(said.split(self.until, maxsplit=1)[0] if self.until else said, gold)
 
@@ -184,7 +183,8 @@ class Reading:
         places = (np.array(cuts) * self.cap).astype(np.int64)
         lengths = self.lengths(written)
         stops = np.minimum(lengths[:, None], places)
-        own = self._own(written, lengths, places)
+        closed = np.array([self.closed(ids) for ids in written.ids])
+        own = closed[:, None] & (lengths[:, None] <= places)
         asked = sorted(
             {(row, int(stops[row, at])) for row, at in zip(*np.where(~own), strict=True)}
         )
@@ -198,22 +198,11 @@ class Reading:
                 found[row, at] = self.graded(replies[row, int(stops[row, at])], gold)
         return found
 
-    def _own(self, written: Completions, lengths: IntArray, places: IntArray) -> BoolArray:
-        """Return whether a thought had ended by each cut, [n, S]."""
-        closed = np.array([self.closed(ids) for ids in written.ids])
-        own: BoolArray = closed[:, None] & (lengths[:, None] <= places)
-        return own
-
     def _end(self, ids: Sequence[int]) -> int | None:
         """Return where what ends a thought begins; None: it is not there."""
         width, ends = len(self.ends), list(self.ends)
         starts = range(len(ids) - width + 1)
         return next((at for at in starts if list(ids[at : at + width]) == ends), None)
-
-    def _said(self, ids: Sequence[int]) -> Sequence[int]:
-        """Return what was written, without the token that ends a text."""
-        over = len(ids) > 0 and ids[-1] == self.tokenizer.eos_token_id
-        return ids[:-1] if over else ids
 
 
 def told_rows(questions: Sequence[Mapping[str, Any]], thinker: Thinker) -> list[dict[str, Any]]:
@@ -238,7 +227,6 @@ def _with_mode(mode: str, prompt: Any) -> Any:
 
 
 def _accepted(gold: Any, row: int) -> tuple[str, ...]:
-    """Return the accepted answers of a row."""
     found = (gold,) if isinstance(gold, str) else gold
     if isinstance(found, (list, tuple)) and found and all(isinstance(g, str) and g for g in found):
         return tuple(found)

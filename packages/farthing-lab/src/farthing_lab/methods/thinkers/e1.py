@@ -27,12 +27,10 @@ class E1:
     modes: tuple[str, ...] = ("low:", "medium:", "high:")
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]; thoughts of one question and one effort are compared."""
         together = thoughts.group * len(EFFORTS) + thoughts.told
         return compared(self.reward(thoughts), together)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return whether each thought is right and keeps its effort, [n]."""
         mean = mean_of(thoughts.length.astype(np.float64), thoughts.group)
         kept = thoughts.length <= np.array(EFFORTS)[thoughts.told] * mean
         worth: FloatArray = thoughts.final * kept

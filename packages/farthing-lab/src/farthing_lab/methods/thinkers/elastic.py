@@ -21,7 +21,6 @@ class Elastic(ComparedThinker):
     """The cap of a thought, as a share of L; 1,000 of 5,000 tokens in the paper."""
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return whether each thought was of use by its cap, [n]."""
         return thoughts.final
 
 

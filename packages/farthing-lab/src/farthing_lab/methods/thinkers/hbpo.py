@@ -42,7 +42,6 @@ class Hbpo:
     modes: tuple[str, ...] = ("low:", "medium:", "high:", UNTOLD)
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]."""
         budget, reward = _budget(thoughts), self.earned(thoughts)
         within = compared(reward, thoughts.group)[:, 0]
         together = thoughts.group * len(SHARES) + thoughts.told

@@ -47,7 +47,6 @@ class ThinkerReward:
 
     @property
     def __name__(self) -> str:
-        """What TRL's log calls it."""
         return type(self.thinker).__name__
 
     def __call__(
@@ -145,8 +144,6 @@ class ThinkerAdvantages:
 
 @dataclass(frozen=True)
 class _Right:
-    """Whether an answer is right, as a reward function."""
-
     reading: Reading
     __name__ = "right"
 
@@ -187,12 +184,10 @@ def _surprisal(reference: Tensor, ends: Any, written: Completions) -> FloatArray
 
 
 def _rows(ids: Tensor, mask: Tensor) -> list[list[int]]:
-    """Return tokens without filling."""
     return [row[kept.bool()].tolist() for row, kept in zip(ids, mask, strict=True)]
 
 
 def _progress(state: Any) -> float:
-    """Return the share of the updates that are done, as TRL's state says it."""
     most = getattr(state, "max_steps", 0) or 0
     return state.global_step / most if most > 0 else 0.0
 

@@ -48,12 +48,10 @@ class ThinkDial:
     parts: tuple[float, ...] = SHARES
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return the advantages, [n, 1]."""
         together = thoughts.group * len(SHARES) + thoughts.told
         return compared(self.reward(thoughts), together)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
-        """Return what each thought is worth, [n]; without a high one of its question, no price."""
         if thoughts.progress < 1 / 2:
             return thoughts.final
         high = (thoughts.told == len(SHARES) - 1).astype(np.float64)
@@ -65,7 +63,6 @@ class ThinkDial:
         return worth
 
     def lessons(self, own: Thoughts, /) -> Iterator[Lesson]:
-        """Yield right thoughts, whole and cut; where a mode has fewer, they come again."""
         right = [np.flatnonzero(own.right[:, part] == 1) for part in range(len(SHARES))]
         most = max(map(len, right))
         for part, mode in enumerate(self.modes):

@@ -28,8 +28,7 @@ from farthing_lab.lm.symbols import END, NUMBERS, encode
 from farthing_lab.methods.thinkers.base import UNTOLD_ALONE, Taught, Thinker, Thoughts, part_of
 from farthing_lab.models.generation import Hook, generate
 from farthing_lab.models.generation_rows import Generated, GenerationRow
-from farthing_lab.rl.rex import rex
-from farthing_lab.rl.schedules import SCHEDULES, ScheduleName
+from farthing_lab.rl.schedules import SCHEDULES, ScheduleName, rex
 from farthing_lab.tasks.arithmetic import ChainProblem, draw_of
 
 ENDS = NUMBERS["<answer>"]

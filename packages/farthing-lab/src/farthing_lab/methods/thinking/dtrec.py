@@ -43,12 +43,10 @@ class DtrecPolicy(InRounds):
         return scores
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         return dict(self.known), {}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, FloatArray], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         del settings
         return cls(dict(arrays))
 
@@ -58,7 +56,6 @@ class DtrecLearner:
     """Learns how each sign that was recorded is distributed; no answer's grade is read."""
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded thoughts, their cuts in turn."""
         known = {}
         for name in (STAYED, *SIGNS):
             values = sign(train, name)[:, :-1]

@@ -42,13 +42,11 @@ class SettledPolicy(InRounds):
         return scores
 
     def to_state(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and the settings that a bundle keeps."""
         arrays, settings = self.model.to_state()
         return arrays | {"rest": self.rest}, settings
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, FloatArray], settings: Mapping[str, Any]) -> Self:
-        """Rebuild the policy from what `to_state` returned."""
         return cls(StoppingPolicy.from_state(arrays, settings), arrays["rest"])
 
 
@@ -59,7 +57,6 @@ class SettledLearner:
     extra_features: tuple[str, ...] = ()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded thoughts; what is right there is what is promised."""
         features = FeatureSet.fit(train, self.extra_features)
         model = fit_gains(features, train, lost_by_stopping(train), seed, progress)
         paid = train.round_cost_nano.cumsum(axis=1).mean(axis=0)

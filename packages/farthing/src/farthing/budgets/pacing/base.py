@@ -228,7 +228,6 @@ def release(state: PacingState, option: Option) -> PacingState:
 
 
 def _lost(pacer: Pacer, state: PacingState, nano: int, price: float, now: float) -> float:
-    """Return what so much money is worth to the requests to come."""
     if isinstance(pacer, Foresighted):
         return pacer.forgone(state, nano, _within(now))
     return price / state.share_nano * nano

@@ -72,11 +72,9 @@ class _Descent:
     """What all of them have in common: the price is the last one that was settled."""
 
     def first_price(self) -> float:
-        """Return mu of the first request."""
         return FIRST
 
     def price(self, state: PacingState, _now: float, /) -> float:
-        """Return mu."""
         return state.price
 
 

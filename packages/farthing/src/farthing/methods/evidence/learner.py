@@ -125,7 +125,6 @@ class _Lesson:
 
     @classmethod
     def of(cls, train: TraceArrays, reference: int, seed: int) -> "_Lesson":
-        """Read replies and texts."""
         pool, n = tables(train), len(train)
         price = pool.cost / max(float(pool.cost[:, reference].mean()), 1e-9)
         reader = _fit_reader(train)
@@ -146,12 +145,10 @@ class _Lesson:
         return cls(pool, reference, price, reader, read, words, said, priced, worth, fold)
 
     def shortlist(self) -> list[int]:
-        """Return the models worth asking before the reference, cheapest first."""
         accuracy: FloatArray = self.pool.right.mean(axis=0)
         return shortlist(self.price.mean(axis=0), accuracy, self.reference)
 
     def rows(self) -> Iterator[TriedRow]:
-        """Try every row of the shortlist, alone and before the reference."""
         same = np.ones_like(VALUES)
         alone = CrossFitted(len(self.fold), same, 0 * same, 0 * same)
         yield TriedRow((self.reference,), "last", alone, (np.zeros(0),), (np.zeros((0, 0)),))
@@ -162,7 +159,6 @@ class _Lesson:
                     yield self.tried(row, ends)
 
     def endings(self, row: tuple[int, ...]) -> list[Ends]:
-        """Return who may have the last word in a row."""
         accuracy = self.pool.right.mean(axis=0)
         found: list[Ends] = ["reference"]
         if accuracy[row[-1]] >= accuracy[self.reference] - NEAR:
@@ -178,7 +174,6 @@ class _Lesson:
         return TextHints.of(self.said[:, models], lost, self.said[:, self.reference])
 
     def tried(self, row: tuple[int, ...], ends: Ends) -> TriedRow:
-        """Follow a row at every price, deciding backwards what is to be done after each model."""
         hints = self.hints(row)
         prices = self.price[:, list(row)].mean(axis=0)
         if ends == "text":
@@ -266,7 +261,6 @@ class _Lesson:
         return self.known[asked, last]
 
     def policy(self, row: TriedRow) -> EvidencePolicy:
-        """Return the policy of a row."""
         models, n_models = list(row.models), self.price.shape[1]
         columns = [*models, *(n_models + model for model in models), self.reference, -1]
         words = self.words

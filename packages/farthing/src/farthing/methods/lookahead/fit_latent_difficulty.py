@@ -118,7 +118,6 @@ def _improved(model: LatentDifficulty, lesson: _Conversations, steps: int) -> La
 
 
 def _step(model: LatentDifficulty, lesson: _Conversations) -> LatentDifficulty:
-    """Weigh what is hidden, then count."""
     said, right = lesson.said, lesson.right
     level = lesson.weigh(model)[0]
     weight = level[:, None, :] * lesson.made[:, :, None]

@@ -191,7 +191,6 @@ def _left_out(steps: Steps, fold: IntArray) -> FloatArray:
 
 
 def _rows(train: TraceArrays, strong: int) -> Iterator[Row]:
-    """Every row that ends in the strong model and does not fall in price."""
     cost = tables(train).cost.mean(axis=0)
     others = [m for m in range(train.n_roles) if m != strong and cost[m] < cost[strong]]
     for k in range(ROW + 1):
@@ -203,7 +202,6 @@ def _rows(train: TraceArrays, strong: int) -> Iterator[Row]:
 def _steps(
     leading: AnswerPosterior, replies: ReplyEvidence, row: Row, traces: TraceArrays, unit: float
 ) -> Steps:
-    """Follow a row to its end."""
     every, pool = np.arange(len(traces)), tables(traces)
     after = [features_after(leading, replies, row, traces, k) for k in range(len(row) - 1)]
     chosen = [leads for _, leads in after] + [np.full(len(traces), row[-1])]

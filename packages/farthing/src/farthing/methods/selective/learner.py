@@ -203,7 +203,6 @@ def _spent(walked: Walk) -> IntArray:
 
 
 def _steps(values: FloatArray, most: int) -> list[float]:
-    """Return quantiles of values, and before them one that none reaches, falling."""
     inner = values[(values > 0) & (values < 1)]
     shares = np.linspace(0, 1, most if inner.size else 0)
     found = np.unique(np.quantile(inner, shares, method="nearest")) if inner.size else inner

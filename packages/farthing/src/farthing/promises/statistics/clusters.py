@@ -38,7 +38,6 @@ class Clusters:
             raise CalibrationError("give the question of each request, and a largest count above 0")
 
     def __len__(self) -> int:
-        """Return how many questions there are."""
         return len(np.unique(self.question))
 
     def sums(self, values: IntArray) -> FloatArray:

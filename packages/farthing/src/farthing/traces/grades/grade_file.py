@@ -233,7 +233,6 @@ def _grade(row: Mapping[str, Any], given: GradeTable) -> Right | GoldGrade | Sam
 
 
 def _answer(row: Mapping[str, Any], at: int, given: GradeTable) -> str:
-    """Return the answer that a row is about: in words, or the first one of a role."""
     if is_answer(answer := _text(row.get("answer"))):
         return answer
     role = _text(row.get("role"))
@@ -260,7 +259,6 @@ def _yes_or_no(value: object) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows, with the number of their line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -128,7 +128,6 @@ def _is_wire(reply: Mapping[str, Any]) -> bool:
 
 
 def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
-    """Read an object that holds the prompt under one of its usual names."""
     if "content" in prompt:
         return _of_messages([prompt])
     for name in ("messages", "input", "prompt", "question", "query", "text"):
@@ -170,7 +169,6 @@ def _of_messages(messages: list[Any]) -> LoggedPrompt | None:
 
 
 def _is_text(message: Any) -> bool:
-    """Return whether a message is text and nothing else."""
     content = message.get("content") if isinstance(message, dict) else message
     parts = content if isinstance(content, list) else [content]
     texts = (p if isinstance(p, str) else p.get("text") for p in parts if isinstance(p, str | dict))

@@ -205,7 +205,6 @@ def _add(gathered: Gathered, call: ImportedCall, *, samples: bool) -> None:
 
 
 def _refuse_no_samples(gathered: Gathered) -> None:
-    """Refuse what is no set of samples of one model."""
     first: tuple[str, QuestionCalls] | None = None
     for name, question in gathered.questions.items():
         first = first or (name, question)
@@ -244,7 +243,6 @@ def _unanswered(call: ImportedCall) -> bool:
 
 
 def _refuse_unusable(call: ImportedCall) -> None:
-    """Refuse what a trace could not hold, before anything is made of it."""
     if is_reply(call.model) or call.model in PROTOCOL_ROLES:
         problem = "is a name that traces keep for other roles; rename the model in the file"
         raise call.place.refusal("model", f"'{call.model}' {problem}")

@@ -136,7 +136,6 @@ def _made(sample: FileRow, model: str) -> tuple[tuple[Usage, ...], float | None]
 
 
 def _tries(sample: FileRow) -> list[FileRow]:
-    """Return a sample and the tries before it that failed."""
     failed = sample.inner("error_retries")
     rows = [FileRow(one, sample.place) for one in failed or () if isinstance(one, dict)]
     return [sample, *rows]
@@ -223,7 +222,6 @@ def _accepted(sample: FileRow) -> tuple[str, ...]:
 
 
 def _graded(sample: FileRow, name: str | None) -> tuple[float | None, str | None]:
-    """Return the grade, and the answer that the scorer read."""
     scores = sample.inner("scores")
     if not isinstance(scores, dict) or not scores:
         return None, None

@@ -104,7 +104,6 @@ def _parameters(row: FileRow) -> dict[str, Any] | None:
 
 
 def _usage(row: FileRow) -> Usage | None:
-    """Return what a generation took, by its details or else by the columns of older exports."""
     details = row.inner("usage_details", "usageDetails", "usage")
     if (found := read_usage(details)) is not None:
         return found
@@ -122,7 +121,6 @@ def _cost(row: FileRow) -> float | None:
 
 
 def _score(row: FileRow, name: str | None) -> float | None:
-    """Return a named score: a column of this name, or one of the record's `scores`."""
     if name is None:
         return None
     if row.find(name)[1] is not None:

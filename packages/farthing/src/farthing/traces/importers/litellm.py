@@ -146,7 +146,6 @@ def _seconds(row: FileRow) -> float | None:
 
 
 def _usages(row: FileRow) -> tuple[Usage, ...]:
-    """Return what a call took: the row's own counts, with the parts that usage objects tell."""
     reply = row.part("response")
     own = {name: n for name in _COUNTED if (n := row.find(name)[1]) is not None}
     parts = reply.part("usage").values, row.part("metadata").part("usage_object").values

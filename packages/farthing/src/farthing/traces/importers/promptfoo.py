@@ -91,7 +91,6 @@ class _Columns:
         return configs[0] if configs and all(one == configs[0] for one in configs) else None
 
     def mark(self, row: FileRow) -> str:
-        """Return what follows the name of a result's provider where no effort tells it apart."""
         place, n = self._place(row)
         configs = self._configured.get(_name(row) or "", [])
         efforts = {effort_of(parameters_of(config.values)) for config in configs}

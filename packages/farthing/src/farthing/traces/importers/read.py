@@ -25,7 +25,6 @@ from farthing.traces.importers.row import RowPlace
 from farthing.traces.importers.source import Source
 from farthing.traces.importers.table import columns_of, known
 from farthing.traces.jsonl import LINES
-from farthing.traces.store import STORES
 from farthing.traces.trace_kind import Checker
 
 OWN = "jsonl"
@@ -89,19 +88,6 @@ def sniffed(path: str | Path, options: Options | None = None) -> str:
     reader says best what is wrong with it.
     """
     return _sniffed(Source(path), options or Options())
-
-
-def foreign(path: Path, options: Options | None = None) -> str | None:
-    """Return the format of a file of another tool; None for traces, in whichever form."""
-    if path.suffix in STORES:
-        return None
-    source = Source(path)
-    try:
-        arrays = source.holds_arrays
-    except InputError:
-        arrays = False
-    form = OWN if arrays else _sniffed(source, options or Options())
-    return None if form == OWN else form
 
 
 def _sniffed(source: Source, options: Options) -> str:

@@ -49,7 +49,6 @@ class RowPlace:
         return InputError(f"{self.file}, {whole}: {problem}")
 
     def __str__(self) -> str:
-        """Say where, without the file."""
         return f"line {self.line}" if self.line is not None else self.path or "the document"
 
 

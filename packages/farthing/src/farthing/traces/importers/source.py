@@ -13,20 +13,22 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import msgspec
 
-from farthing.errors import InputError, TraceFormatError
+from farthing.errors import InputError, MissingExtraError, TraceFormatError
 from farthing.traces.importers.row import FileRow, RowPlace
-from farthing.traces.parquet import KEY, load_pyarrow, readable
 
 Kind = Literal["csv", "json", "lines", "parquet"]
 BOM = b"\xef\xbb\xbf"
 _TABLES = (".csv", ".tsv")
 _LINES = (".jsonl", ".ndjson")
 _BATCH = 1_024
+_ARRAYS = b"farthing.traces"
+"""In the metadata of Parquet that holds arrays and no records."""
 _NO_TEXT = {
     b"PK\x03\x04": "a ZIP archive; of Inspect's .eval logs, write JSON first: "
     "inspect log convert LOG.eval --to json --output-dir FOLDER",
@@ -60,15 +62,6 @@ class Source:
         if self._stem.endswith(_TABLES) or begin[:1] not in {b"{", b"["}:
             return "csv"
         return "lines" if begin[:1] == b"{" and self._one_a_line() else "json"
-
-    @cached_property
-    def holds_arrays(self) -> bool:
-        """Whether this is Parquet as `farthing traces export` writes it, arrays without records."""
-        if self.kind != "parquet":
-            return False
-        arrow, parquet = load_pyarrow()
-        with readable(arrow, self.name, ValueError), parquet.ParquetFile(self.name) as file:
-            return KEY in (file.schema_arrow.metadata or {})
 
     @cached_property
     def document(self) -> Any:
@@ -183,18 +176,26 @@ class Source:
             yield FileRow(dict(zip(names, row, strict=True)), RowPlace(self.name, line))
 
     def _parquet(self) -> Iterator[FileRow]:
-        if self.holds_arrays:
-            raise InputError(
-                f"{self.name}: Parquet of traces holds arrays and no records, so it cannot be "
-                "imported; use it as it is (--traces), or import the .jsonl it was made from"
-            )
-        arrow, parquet = load_pyarrow()
+        try:
+            arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        except ImportError as error:
+            raise MissingExtraError("Parquet", "parquet") from error
         number = 0
-        with readable(arrow, self.name, ValueError), parquet.ParquetFile(self.name) as file:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield FileRow(values, RowPlace(self.name, number))
+        try:
+            with parquet.ParquetFile(self.name) as file:
+                if _ARRAYS in (file.schema_arrow.metadata or {}):
+                    raise InputError(
+                        f"{self.name}: holds arrays that an older farthing exported, which are no "
+                        "longer read; export the store again as .jsonl, or give the traces that "
+                        "the file was made from"
+                    )
+                for batch in file.iter_batches(batch_size=_BATCH):
+                    for values in batch.to_pylist():
+                        number += 1
+                        yield FileRow(values, RowPlace(self.name, number))
+        except (OSError, arrow.ArrowException, ValueError) as error:
+            problem = f"cannot be read as Parquet ({str(error).splitlines()[0]}); check the path"
+            raise TraceFormatError(self.name, 1, "file", problem) from error
 
 
 def _parsed(raw: bytes, name: str, line: int | None) -> Any:

@@ -281,7 +281,6 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
 
 
 def _opened(value: Any) -> Any:
-    """Return a list or an object as it is, and what else stands in a cell as text."""
     return value if isinstance(value, list | dict | None) else _text(value)
 
 
@@ -291,14 +290,12 @@ def _reply(value: Any) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    """Return what a cell holds as text, a list or an object as JSON."""
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return FileRow({"": value}, RowPlace("")).text("")
 
 
 def _usages(row: FileRow, column: Mapping[str, str]) -> tuple[Usage, ...]:
-    """Return what a call took: its object of usage, and each column whose name speaks of tokens."""
     counts = {
         _as_wire(column[name], name): row.count(column[name]) for name in _COUNTS if name in column
     }
@@ -319,7 +316,6 @@ def _as_wire(column: str, meaning: str) -> str:
 
 
 def _error(row: FileRow, column: Mapping[str, str]) -> CallError | None:
-    """Return why a call failed, by what a column of errors, of ends or of replies says."""
     said, finish, status, reply = (
         row.find(column[name])[1] if name in column else None
         for name in ("error", "finish_reason", "status", "text")
@@ -371,7 +367,6 @@ def _parameters(row: FileRow, column: Mapping[str, str]) -> dict[str, Any] | Non
 
 
 def _accepted(row: FileRow, name: str) -> tuple[str, ...]:
-    """Return the accepted answers: one, or a list of them."""
     several = row.inner(name)
     if isinstance(several, list) and all(isinstance(answer, str) for answer in several):
         return tuple(answer for answer in several if answer.strip())

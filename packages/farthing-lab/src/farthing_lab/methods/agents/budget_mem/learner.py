@@ -40,7 +40,6 @@ class CostScale:
 
     @property
     def full(self) -> bool:
-        """Whether as many episodes as the window holds were seen."""
         return len(self.costs) >= self.window
 
     def see(self, costs: FloatArray, rewards: FloatArray) -> None:
@@ -91,7 +90,6 @@ class RouterLearner:
     """Whether the cost scale goes on sliding; see `CostScale`."""
 
     def scale(self, table: TierTable) -> CostScale:
-        """Return the cost scale of tiers drawn at random."""
         rng = np.random.default_rng([self.seed, 7])
         scale = CostScale(slides=self.slides)
         rows = rng.integers(len(table), size=scale.window)

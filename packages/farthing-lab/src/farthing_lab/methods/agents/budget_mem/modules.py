@@ -76,12 +76,10 @@ class Memory:
 
     @property
     def tokens(self) -> int:
-        """Length of all lines."""
         return sum(line.tokens for line in self.lines)
 
     @property
     def text(self) -> str:
-        """All lines, as whoever answers reads them."""
         return " ".join(line.text for line in self.lines)
 
 
@@ -240,7 +238,6 @@ def _rank(tier: int, memory: Memory) -> tuple[Sentence, ...]:
 
 
 def _first(lines: Sequence[Sentence], tokens: int) -> tuple[Sentence, ...]:
-    """Return lines from the first on, as long as they fit."""
     kept = list[Sentence]()
     for line in lines:
         tokens -= line.tokens

@@ -99,7 +99,6 @@ class Fixed:
     tiers: tuple[int, ...]
 
     def choose(self, inputs: FloatArray, allowed: Sequence[bool]) -> int:
-        """Return the tier of the module that is next."""
         tier = self.tiers[int(inputs[: len(MODULES)].argmax())]
         below = [k for k in range(tier + 1) if allowed[k]]
         return below[-1] if below else int(np.argmax(allowed))
@@ -116,7 +115,6 @@ class Remembered:
 
     @property
     def said(self) -> dict[str, str]:
-        """Module to the tier that was paid for."""
         return {name: TIERS[tier] for name, tier in zip(MODULES, self.tiers, strict=True)}
 
 
@@ -134,7 +132,6 @@ class BudgetMem:
     prices: ModulePrices = PRICES
 
     def allowed(self, allowance: Allowance, steps: Sequence[AgentStep]) -> tuple[bool, ...]:
-        """Return whether each step fits what is left."""
         return fitting(allowance, steps)
 
     def told(self, allowance: Allowance) -> str:
@@ -185,6 +182,6 @@ CARD = SystemCard(
     make="farthing_lab.methods.agents.budget_mem.policy:BUDGET_MEM",
     paper="2602.06025",
     page="docs/research/budget-agents.md",
-    extras=("search", "train"),
+    extras=("search",),
     place=20,
 )

@@ -57,7 +57,6 @@ class TierTable:
         return len(self.right)
 
     def take(self, rows: IntArray) -> "TierTable":
-        """Return some of the questions."""
         return TierTable(
             self.features[rows], self.step_nano[rows], self.right[rows], self.cost_nano[rows]
         )

@@ -87,7 +87,6 @@ class TaskEpisodes:
     """[n]"""
 
     def take(self, index: IntArray | BoolArray) -> "TaskEpisodes":
-        """Return the episodes at an index or under a mask."""
         return TaskEpisodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
@@ -175,25 +174,20 @@ class GeneratedTasks:
 
     @classmethod
     def draw(cls, config: StepsConfig, tasks: int, rng: np.random.Generator) -> "GeneratedTasks":
-        """Draw the levels of so many tasks."""
         return cls(config, rng.choice(len(config.weight), tasks, p=config.weight))
 
     @property
     def steps(self) -> int:
-        """Steps of a task."""
         return self.config.steps
 
     @property
     def tasks(self) -> int:
-        """Number of tasks."""
         return len(self.level)
 
     def begin(self, task: IntArray) -> Where:
-        """Return level and health."""
         return self.level[task], np.zeros(len(task), dtype=np.int64)
 
     def features(self, state: Where, step: int, spare: FloatArray) -> FloatArray:
-        """Return a 1 for the step, level and health, and again times `spare`: [n, 2 H K S]."""
         levels, healths = self.config.success.shape
         place = (step * levels + state[0]) * healths + state[1]
         one = np.zeros((len(spare), 2, self.steps * levels * healths))
@@ -203,19 +197,16 @@ class GeneratedTasks:
         return one.reshape(len(spare), -1)
 
     def largest_nano(self, state: Where, step: int) -> IntArray:
-        """Return the two prices, which are known."""
         del step
         return np.broadcast_to(np.array(self.config.cost_nano), (len(state[0]), 2))
 
     def rest_nano(self, state: Where, step: int) -> IntArray:
-        """Return what the steps after this one cost with the small model."""
         after = self.steps - step - 1
         return np.full(len(state[0]), after * self.config.cost_nano[0])
 
     def act(
         self, state: Where, step: int, model: IntArray, rng: np.random.Generator
     ) -> tuple[Where, IntArray]:
-        """Move each task's health by its level's and model's matrix."""
         del step
         level, health = state
         asked = model != NOBODY
@@ -225,7 +216,6 @@ class GeneratedTasks:
         return (level, np.where(asked, moved, health)), cost
 
     def succeeded(self, state: Where, rng: np.random.Generator) -> BoolArray:
-        """Draw the outcome."""
         drawn: BoolArray = rng.random(len(state[0])) < self.config.success[state]
         return drawn
 

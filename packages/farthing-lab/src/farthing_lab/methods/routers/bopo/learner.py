@@ -175,7 +175,6 @@ def _imitate(shown: TaskEpisodes, weight: FloatArray, config: BopoConfig) -> Ste
 def _improve(
     weight: FloatArray, adam: "_Adam", done: TaskEpisodes, advantage: FloatArray, config: BopoConfig
 ) -> "tuple[FloatArray, _Adam]":
-    """Move the weights up the clipped surrogate, four times over the same episodes."""
     spread = max(float(advantage.std()), 1e-8)
     shape = done.action.shape
     seen, large, gain = _steps(done, np.broadcast_to((advantage / spread)[:, None], shape))

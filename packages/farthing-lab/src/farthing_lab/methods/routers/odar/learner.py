@@ -44,7 +44,6 @@ class OdarLearner:
     """lambda of the free energy (ours)."""
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions; penalties are cross-validated over whole questions."""
         del alpha  # the threshold depends on it, and the difficulty does not
         if len(train) < 2:
             raise TooFewTracesError(f"{len(train)} question to train on; odar needs 2 or more")
