@@ -10,8 +10,8 @@ from scipy import stats
 from farthing.methods.base import Dataset
 from farthing.recommendation.base import METRICS, Comparison, Row
 from farthing.recommendation.savings import LEVEL
-from farthing.reports import base
 from farthing.traces.arrays import TraceArrays
+from farthing_lab.comparison import rows
 from farthing_lab.comparison.baselines import SingleModelBaselines
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.names import SAVED
@@ -164,12 +164,12 @@ def test_what_a_model_dominates_is_never_recommended() -> None:
     cheap = one.row(cheap)
     sizes = {"train": 9, "calibrate": 9, "test": 9}
     found = Comparison("s", "", sizes, 1, ("a", "b"), SPLITS, [0], [cheap, dear], reference="b")
-    best = base.best(found, ALPHA)
+    best = rows.best(found, ALPHA)
     assert best is not None
     assert best.policy == "d"
     assert summary.sentence(found, ALPHA).startswith("At alpha = 0.1 D is the cheapest policy")
     both = replace(found, rows=[cheap, one.row(dear)])
-    assert base.best(both, ALPHA) is None
+    assert rows.best(both, ALPHA) is None
     assert summary.sentence(both, ALPHA).endswith("Use always-a.")
     row, one = drawn(0, 6, 0.75)
     said = summary.sentence(replace(found, rows=[one.row(row)]), ALPHA)

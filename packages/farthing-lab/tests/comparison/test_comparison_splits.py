@@ -24,13 +24,13 @@ from farthing.recommendation.candidates import single_candidate
 from farthing.recommendation.fitting import fit
 from farthing.recommendation.played import PlayedPolicy, Questions
 from farthing.recommendation.promised_grade import read_for
-from farthing.recommendation.ranking import ranked
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.splits import divide
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.comparison.played import Ground, prepare
+from farthing_lab.comparison.ranking import ranked
 from farthing_lab.comparison.splits import Court, Reference
 
 ALPHA = Fraction(1, 10)

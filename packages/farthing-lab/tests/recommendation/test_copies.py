@@ -38,7 +38,7 @@ from farthing.recommendation.recommend import recommend
 from farthing.recommendation.record import Recommendation
 from farthing.recommendation.savings import SingleModels
 from farthing.recommendation.splits import Roles, Split, split_four_ways
-from farthing.reports.recommend import details
+from farthing.reports.recommend import in_detail
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 from farthing.traces.copies import asked_first, one_of_each
 from farthing.traces.splits import fixed_parts
@@ -321,14 +321,14 @@ def test_questions_that_choose_are_distinct_as_well() -> None:
 def test_the_screen_and_the_notes_say_how_many_are_distinct(found: Recommendation) -> None:
     said = "2,100 requests, 700 distinct questions"
     assert any(note.startswith(said) for note in found.notes)
-    shown = " ".join(drawn(details(found)).split())
+    shown = " ".join(drawn(in_detail(found)).split())
     assert said in shown
     assert "in the draw of 392 distinct questions" in shown
     assert "of 1,176 requests 392 ask distinct questions" in shown
     assert "210 questions trained, 392 proved. The figures are of 98 others" in shown
     alike = recommend_quickly(pool(300))
     assert not any("distinct" in note for note in alike.notes)
-    assert "distinct" not in drawn(details(alike))
+    assert "distinct" not in drawn(in_detail(alike))
 
 
 def recommend_quickly(

@@ -13,7 +13,8 @@ from farthing.promises.kinds.budget import Budget
 from farthing.promises.kinds.selective import Selective
 from farthing.recommendation.base import Alone, Comparison
 from farthing.reports import saved_figure
-from farthing.reports.base import best, mean_of, thousand
+from farthing.reports.base import thousand
+from farthing_lab.comparison.rows import best, mean_of
 from farthing_lab.reports import glossary, page, plots, promises, summary, tables
 
 ALPHA = Fraction(1, 10)

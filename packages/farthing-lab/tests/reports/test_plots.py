@@ -7,8 +7,8 @@ import pytest
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Comparison
 from farthing.reports import saved_figure
-from farthing.reports.base import mean_of, ran
 from farthing.reports.style import looks
+from farthing_lab.comparison.rows import mean_of, ran
 from farthing_lab.reports import plots
 
 ALPHA = Fraction(1, 10)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from farthing.recommendation.base import NOBODY_ASKED, TIMES_OPTIMUM, Comparison, Difference
-from farthing.reports import base
+from farthing_lab.comparison import rows
 from farthing_lab.reports import glossary, page, tables
 
 ALPHA = Fraction(1, 10)
@@ -25,8 +25,8 @@ def test_fits_a_terminal_and_cuts_no_figure(comparison: Comparison, width: int) 
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
     for row in comparison.rows:
-        if base.ran(row):
-            assert f"{base.mean_of(row, 'coverage'):.3f}" in text
+        if rows.ran(row):
+            assert f"{rows.mean_of(row, 'coverage'):.3f}" in text
 
 
 def test_a_narrow_terminal_leaves_out_columns_and_says_so(comparison: Comparison) -> None:
@@ -42,12 +42,12 @@ def test_markdown_has_the_means_of_the_rows(comparison: Comparison) -> None:
     lines = tables.markdown(comparison).splitlines()
     stopping = next(row for row in comparison.rows if row.policy == "stopping")
     cells = next(line for line in lines if line.startswith("| Supervised stopping")).split("|")
-    cents = base.mean_of(stopping, "total_cost_usd") * 100
+    cents = rows.mean_of(stopping, "total_cost_usd") * 100
     assert float(cells[2].split("±")[0]) == pytest.approx(cents, rel=1e-3)
-    assert float(cells[3]) == pytest.approx(base.mean_of(stopping, "cost_usd"), rel=5e-3)
-    assert float(cells[4]) == pytest.approx(base.mean_of(stopping, "accuracy"), abs=5e-4)
+    assert float(cells[3]) == pytest.approx(rows.mean_of(stopping, "cost_usd"), rel=5e-3)
+    assert float(cells[4]) == pytest.approx(rows.mean_of(stopping, "accuracy"), abs=5e-4)
     assert float(cells[5].split("±")[0]) == pytest.approx(
-        base.mean_of(stopping, "coverage"), abs=5e-4
+        rows.mean_of(stopping, "coverage"), abs=5e-4
     )
 
 
@@ -120,8 +120,8 @@ def test_a_policy_that_must_return_everything_says_so(comparison: Comparison) ->
 
 def test_a_terminal_shows_the_groups_and_what_the_headings_mean(comparison: Comparison) -> None:
     text = printed(comparison, 120)
-    groups = [line for line in map(str.strip, text.splitlines()) if line in base.GROUPS.values()]
-    assert groups == [said for how, said in base.GROUPS.items() if how != "proved"]
+    groups = [line for line in map(str.strip, text.splitlines()) if line in rows.GROUPS.values()]
+    assert groups == [said for how, said in rows.GROUPS.items() if how != "proved"]
     text = " ".join(text.split())
     key = glossary.key(comparison)
     assert key in text

@@ -15,12 +15,12 @@ from farthing.money import usd_from_nano
 from farthing.promises.base import Promise
 from farthing.promises.texts import ANSWERED
 from farthing.recommendation.base import OPTIMUM, Alone, Difference, Row
-from farthing.recommendation.ranking import ranked
 from farthing.recommendation.savings import LEVEL, MARGIN, SingleModels, paid_most
 from farthing.recommendation.significance import t_quantile
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.splits import Division
 from farthing_lab.comparison.names import GAINED, SAVED
+from farthing_lab.comparison.ranking import ranked
 
 METRICS = ("cost_usd", "coverage")
 """What is compared in pairs."""

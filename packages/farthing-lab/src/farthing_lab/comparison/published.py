@@ -7,7 +7,7 @@ from fractions import Fraction
 from importlib.resources import files
 
 from farthing.recommendation.base import Comparison, Row
-from farthing.reports.base import ran, rows_at
+from farthing_lab.comparison.rows import ran, rows_at
 from farthing_lab.generator.presets import preset
 
 TEST_QUESTIONS = 200

@@ -5,7 +5,7 @@ from farthing.money import significant
 from farthing.promises.base import Promise
 from farthing.promises.texts import Column, hundredths, share
 from farthing.recommendation.base import FELL_BACK, TIMES_OPTIMUM, Comparison
-from farthing.reports.base import PER_THOUSAND, knows_optimum
+from farthing.reports.base import PER_THOUSAND
 from farthing_lab.comparison.names import (
     AIQ,
     ARENA_SCORE,
@@ -14,6 +14,7 @@ from farthing_lab.comparison.names import (
     SAVED,
     SAVING_AT_EQUAL_ACCURACY,
 )
+from farthing_lab.comparison.rows import knows_optimum
 
 KEY = (
     "Acc.: best answer right; Solv.: coverage if solvable; Len: rounds; Set: answers; "

@@ -13,8 +13,14 @@ from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
 from farthing.recommendation.base import Comparison, Row
-from farthing.reports.base import (
-    Grid,
+from farthing.reports.base import Grid
+from farthing.reports.payer import Offer
+from farthing.reports.rendering import render
+from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
+from farthing.reports.style import looks
+from farthing_lab.comparison.names import GAINED, SAVED
+from farthing_lab.comparison.results import results_json
+from farthing_lab.comparison.rows import (
     alphas,
     best,
     cheapest_promised,
@@ -24,12 +30,6 @@ from farthing.reports.base import (
     rows_at,
     write_all,
 )
-from farthing.reports.payer import Offer
-from farthing.reports.rendering import render
-from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
-from farthing.reports.style import looks
-from farthing_lab.comparison.names import GAINED, SAVED
-from farthing_lab.comparison.results import results_json
 from farthing_lab.reports import promises, summary, tables
 from farthing_lab.reports.glossary import columns, explained
 from farthing_lab.reports.promises import goal_of

@@ -8,9 +8,10 @@ import numpy as np
 from farthing.errors import MissingExtraError
 from farthing.promises.texts import Goal
 from farthing.recommendation.base import Comparison, Row
-from farthing.reports.base import PER_THOUSAND, mean_of, ran, rows_at
+from farthing.reports.base import PER_THOUSAND
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
 from farthing_lab.comparison.published import beside
+from farthing_lab.comparison.rows import mean_of, ran, rows_at
 from farthing_lab.reports.promises import goal_of
 
 try:

@@ -9,10 +9,11 @@ from farthing.promises.certificate import Population
 from farthing.promises.kinds.coverage import Coverage
 from farthing.promises.texts import Goal, hundredths
 from farthing.recommendation.base import FELL_BACK, Comparison, Row
-from farthing.recommendation.ranking import means_of
-from farthing.reports.base import best, mean_of, promised, thousand
+from farthing.reports.base import thousand
 from farthing.reports.payer import in_percent
 from farthing_lab.comparison.names import KEPT, SAVED, SOLVABLE_ONLY
+from farthing_lab.comparison.ranking import means_of
+from farthing_lab.comparison.rows import best, mean_of, promised
 
 NO_CERTIFICATE = (
     "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."

@@ -8,7 +8,9 @@ from farthing.promises.certificate import Population
 from farthing.promises.texts import decimal, percent
 from farthing.promises.wording import of_hundred_covered
 from farthing.recommendation.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Difference, Row
-from farthing.reports.base import (
+from farthing.reports.base import thousand
+from farthing_lab.comparison.names import SOLVABLE_ONLY
+from farthing_lab.comparison.rows import (
     alphas,
     best,
     cheapest_promised,
@@ -16,9 +18,7 @@ from farthing.reports.base import (
     promised,
     recommended,
     standard_error_of,
-    thousand,
 )
-from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.reports import promises
 
 CHANCE = 3

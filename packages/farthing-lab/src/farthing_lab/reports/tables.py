@@ -14,12 +14,10 @@ from rich.text import Text
 
 from farthing.promises.texts import Column, decimal, share
 from farthing.recommendation.base import NOBODY_ASKED, Comparison, Difference, Row
-from farthing.reports.base import (
+from farthing.reports.base import PER_THOUSAND, Grid, TableCell, TableLine
+from farthing_lab.comparison.published import beside, notes
+from farthing_lab.comparison.rows import (
     GROUPS,
-    PER_THOUSAND,
-    Grid,
-    TableCell,
-    TableLine,
     alphas,
     best,
     mean_of,
@@ -28,7 +26,6 @@ from farthing.reports.base import (
     rows_at,
     standard_error_of,
 )
-from farthing_lab.comparison.published import beside, notes
 from farthing_lab.reports.glossary import ROUTER_COLUMNS, columns, count, key, per_thousand
 from farthing_lab.reports.promises import goal_of
 

@@ -15,10 +15,11 @@ import numpy as np
 from farthing.money import significant
 from farthing.promises.texts import decimal, percent
 from farthing.recommendation.base import METRICS
-from farthing.reports.base import PER_THOUSAND, thousand, write_all
+from farthing.reports.base import PER_THOUSAND, thousand
 from farthing.reports.table import Table
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.comparison.results import results
+from farthing_lab.comparison.rows import write_all
 from farthing_lab.studies.settings import written
 from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport, TracesFiles
 from farthing_lab.studies.sweep import Setting, SettingSearch, SettingSweep, sweep

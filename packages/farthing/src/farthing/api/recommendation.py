@@ -58,14 +58,13 @@ class Recommendation:
         following = "Next: `save` keeps the policy; `print(found.details())` says what was tried."
         if self.found.nothing_cheaper:
             following = "Next: record more questions, or promise less."
-        screen_of = screen(self.found, self.source, None, None, following, counted=self.counted)
-        return drawn(screen_of)
+        return drawn(screen(self.found, self.source, None, None, following, counted=self.counted))
 
     def details(self) -> str:
         """Return what was tried on which questions, the exact promise and all notes."""
-        from farthing.reports.recommend import details  # noqa: PLC0415 - only where it is drawn
+        from farthing.reports.recommend import in_detail  # noqa: PLC0415 - only where it is drawn
 
-        return drawn(details(self.found))
+        return drawn(in_detail(self.found))
 
 
 @worded

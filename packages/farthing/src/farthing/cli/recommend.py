@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,8 +83,7 @@ def recommend(
         typer.Option(metavar="FILE", help="Where a page to read and pass on goes: report.html."),
     ] = None,
     details: Annotated[
-        bool,
-        typer.Option("--details", help="Print what was tried and the exact promise as well."),
+        bool, typer.Option("--details", help="Add what was tried, the exact promise, all notes.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -102,8 +101,7 @@ def recommend(
     from farthing.methods.base import Dataset
     from farthing.recommendation import recommend as rooms
     from farthing.recommendation.plan import default
-    from farthing.reports.recommend import UNCOUNTED, OfTraffic, screen
-    from farthing.reports.recommend import details as all_details
+    from farthing.reports.recommend import UNCOUNTED, screen
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import at_next_look, stores_of, usual_promise
     from farthing.traces.importers.read import Supplied
@@ -117,16 +115,8 @@ def recommend(
         say_paid_today(traces, wanted.reference, as_json=as_json)
         raise typer.Exit(1)
     if (tried := _of_a_try(traces, wanted, deadline or holdout)) is not None:
-        trying.prove(
-            traces[0],
-            tried,
-            wanted.given,
-            out,
-            seed,
-            report=report,
-            details=details,
-            as_json=as_json,
-        )
+        options: Any = {"report": report, "details": details, "as_json": as_json}
+        trying.prove(traces[0], tried, wanted.given, out, seed, **options)
         return
     arrays = files.checked(arrays, notes)
     stores, reference = stores_of(traces), wanted.reference
@@ -161,12 +151,10 @@ def recommend(
         if not stores and not found.nothing_cheaper:
             remark(f"note: {UNCOUNTED}")
     else:
-        whence = OfTraffic(len(arrays)) if all(map(_is_traffic, traces)) else None
-        kept = None if out is None else str(out)
-        show(screen(found, files.named(traces), kept, whence, counted=bool(stores)))
-        if details:
-            typer.echo()
-            show(all_details(found))
+        whence = len(arrays) if all(map(_is_traffic, traces)) else None
+        kept, known = None if out is None else str(out), bool(stores)
+        name = files.named(traces)
+        show(screen(found, name, kept, whence, counted=known, details=details))
     if found.nothing_cheaper:
         raise typer.Exit(1)
 

@@ -220,7 +220,6 @@ def prove(
     from farthing.recommendation.losses import at_losses
     from farthing.recommendation.plan import default
     from farthing.reports import losses as shown_losses
-    from farthing.reports.recommend import details as all_details
     from farthing.reports.recommend import screen
     from farthing.runtime.provenance import made_with
     from farthing.runtime.tried import look, said_right, share_of_look
@@ -263,10 +262,8 @@ def prove(
         remark(following)
     else:
         show(shown_losses.screen(table, path.name))
-        show(screen(best.found, path.name, None, None, following, counted=True))
-        if details:
-            typer.echo()
-            show(all_details(best.found))
+        told = {"counted": True, "details": details}
+        show(screen(best.found, path.name, None, None, following, **told))
     if best.found.nothing_cheaper:
         raise typer.Exit(1)
 

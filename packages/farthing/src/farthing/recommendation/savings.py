@@ -124,7 +124,7 @@ def held_against(
 
 def guessed(reference: str) -> str:
     """Say that a reference was not named, but guessed by `paid_most`, and how to name it."""
-    return f"name the model you pay for with --reference; {reference} is a guess (it cost most)"
+    return f"name the model you pay for with --reference; {reference} is a guess"
 
 
 def no_worse(train: TraceArrays, reference: str) -> str:

@@ -1,7 +1,6 @@
 """What a recommendation says: the money, the promise, what to do next; details where asked for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
 from textwrap import shorten
 
@@ -25,22 +24,15 @@ WIDTH = 80
 UNCOUNTED = "It assumes a first proof on these questions; only a store (.db) counts proofs."
 
 
-@dataclass(frozen=True)
-class OfTraffic:
-    """Questions that passed through a gateway."""
-
-    requests: int
-    """All that were exported."""
-
-
 def screen(
     found: Recommendation,
     source: str,
     out: str | None,
-    traffic: OfTraffic | None = None,
+    traffic: int | None = None,
     following: str | None = None,
     *,
     counted: bool = False,
+    details: bool = False,
 ) -> Group:
     """Say what is paid today, what would be paid, what is proved, and what to do next.
 
@@ -48,9 +40,10 @@ def screen(
         found: the recommendation.
         source: what the questions are called.
         out: where the bundle is; None: it was not written.
-        traffic: where the questions passed through a gateway.
+        traffic: how many requests were exported, where they passed through a gateway.
         following: what to do next, where that is known; empty: the caller says so.
         counted: whether a store counts the proofs on these questions.
+        details: whether to add what was tried.
     """
     if following is None:
         more = "--details adds the methods tried, the sizes, the exact promise and all notes."
@@ -60,10 +53,11 @@ def screen(
     parts = ([*money(found)], [*promised, *caveats], [following])
     lines = [line for part in parts if any(part) for line in ("", *part)]
     title = Text(f"{source}: {advice(found)}", style="bold", overflow="fold")
-    return Group(title, *map(Text, lines))
+    shown = Group(title, *map(Text, lines))
+    return Group(shown, Text(""), in_detail(found)) if details else shown
 
 
-def details(found: Recommendation) -> Group:
+def in_detail(found: Recommendation) -> Group:
     """Say what was tried on which questions, what exactly is promised, and what to doubt."""
     certificate, judged = found.certificate, found.found.judged
     parts = [questions(found)]
@@ -131,7 +125,7 @@ def _paid(usd: float, rate: float | None) -> str:
     return f"{thousand(usd)} per 1,000 requests{a_month}"
 
 
-def _promise(found: Recommendation, traffic: OfTraffic | None, *, counted: bool) -> Iterator[str]:
+def _promise(found: Recommendation, traffic: int | None, *, counted: bool) -> Iterator[str]:
     """Yield what is promised of which questions, or what would probably be proved."""
     certificate, prove = found.certificate, found.sizes["prove"]
     if certificate is None:
@@ -146,7 +140,7 @@ def _promise(found: Recommendation, traffic: OfTraffic | None, *, counted: bool)
         yield found.outlook or certificate.plain_language()
         if traffic is not None and prove:
             yield (
-                f"A question that proves takes some {ceil(traffic.requests / prove):,} requests of "
+                f"A question that proves takes some {ceil(traffic / prove):,} requests of "
                 "such traffic; a larger `share` under [record] takes fewer."
             )
 
@@ -224,7 +218,7 @@ def questions(found: Recommendation) -> str:
     )
 
 
-def _next(found: Recommendation, out: str | None, traffic: OfTraffic | None) -> str:
+def _next(found: Recommendation, out: str | None, traffic: int | None) -> str:
     """Say what to do now, with a gateway or without one."""
     if found.certificate is None or not found.certificate.promises:
         if traffic is None:
