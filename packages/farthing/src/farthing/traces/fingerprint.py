@@ -53,7 +53,7 @@ def _marked(value: Any) -> dict[str, Any]:
     What was not always recorded (largest costs, unknown grades and costs, requests beyond the
     first) counts where there is any, as before it was; which calls were made where nothing else
     says it. The text of questions does not, since their ids do; nor what they were asked with,
-    which their origin says; nor why calls are missing.
+    which their origin says; nor why calls are missing, nor the rate at which requests came.
     """
     held = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, TraceArrays):
@@ -66,6 +66,7 @@ def _marked(value: Any) -> dict[str, Any]:
             "context",
             "contexts",
             "beside_gold",
+            "requests_per_day",
         ):
             held.pop(name)
         if np.isnan(value.asked_probability).all():
