@@ -12,7 +12,10 @@ def normalise(answer: str) -> str:
     ('{"a":[true],"b":1}', 'not json')
     """
     found = by_value(answer)
-    return text.normalise(answer) if found is None else found
+    if found is None:  # a full stop may have stood behind what is JSON without it
+        answer = text.normalise(answer)
+        found = by_value(answer)
+    return answer if found is None else found
 
 
 JSON = ExactMatch("json", normalise)
