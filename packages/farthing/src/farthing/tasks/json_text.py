@@ -11,11 +11,8 @@ def normalise(answer: str) -> str:
     >>> normalise('{"b": 1.0, "a": [true]}'), normalise("Not JSON.")
     ('{"a":[true],"b":1}', 'not json')
     """
-    found = by_value(answer)
-    if found is None:  # a full stop may have stood behind what is JSON without it
-        answer = text.normalise(answer)
-        found = by_value(answer)
-    return answer if found is None else found
+    plain = text.normalise(answer)  # a full stop may stand behind what is JSON without it
+    return by_value(answer) or by_value(plain) or plain
 
 
 JSON = ExactMatch("json", normalise)
