@@ -30,7 +30,7 @@ def test_unmarked(): ...
     ],
 )
 def test_a_missing_package(tmp_path: Path, arguments: list[str], status: int, outcome: str) -> None:
-    shutil.copy(ROOT / "tests/conftest.py", tmp_path)
+    shutil.copy(ROOT / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(TESTS)
     settings = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-rsE"]
     command = [sys.executable, "-m", "pytest", *settings, *arguments, str(tmp_path)]

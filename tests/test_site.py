@@ -6,11 +6,14 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
 
 import farthing
+import farthing_gateway
+import farthing_lab
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
@@ -61,26 +64,30 @@ def page(site: dict[Path, Html], name: str) -> Html:
     return found
 
 
-def test_each_room_has_a_page_with_all_of_its_modules(site: dict[Path, Html]) -> None:
-    found = [m.name for m in pkgutil.walk_packages(farthing.__path__, "farthing.")]
-    names = [name for name in found if name != "farthing.__main__"]  # it runs the command line
-    assert names
+@pytest.mark.parametrize("package", [farthing, farthing_gateway, farthing_lab])
+def test_each_room_has_a_page_with_all_of_its_modules(
+    site: dict[Path, Html], package: ModuleType
+) -> None:
+    found = list(pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
+    names = [m.name for m in found if m.name != "farthing.__main__"]  # it runs the command line
+    rooms = {m.name for m in found if m.ispkg and m.name.count(".") == 1}
+    assert rooms
     for name in names:
-        room = name.split(".")[1]
-        assert name in page(site, f"/api/{room}.html").ids
+        room = ".".join(name.split(".")[:2])
+        assert name in page(site, f"/api/{room if room in rooms else package.__name__}.html").ids
 
 
 def test_what_a_module_holds_is_on_the_page(site: dict[Path, Html]) -> None:
-    html = page(site, "/api/errors.html")
+    html = page(site, "/api/farthing.html")
     assert {"farthing.errors.InputError", "farthing.errors.MissingExtraError"} <= html.ids
     assert not any(re.search(r"\._[a-z]", name) for name in html.ids)
 
 
 def test_examples_are_shown_as_sessions(site: dict[Path, Html]) -> None:
-    html = page(site, "/api/traces.html")
+    html = page(site, "/api/farthing.traces.html")
     assert ">>> Call(round=1" in html.text
     assert "<blockquote>" not in next(
-        path.read_text() for path in site if path.as_posix().endswith("/api/traces.html")
+        path.read_text() for path in site if path.as_posix().endswith("/api/farthing.traces.html")
     )
 
 
