@@ -142,7 +142,7 @@ def test_messages_name_arguments(tickets: ft.Traces, tmp_path: Path) -> None:
     texts = [*(str(each.message) for each in said), *found.to_json()["notes"]]
     assert not [text for text in texts if "--" in text]
     assert any("gold=FILE" in text for text in texts)
-    assert any("name yours with reference" in text for text in texts)
+    assert any("name the model you pay for with reference" in text for text in texts)
     with pytest.raises(InputError, match="a larger most_usd"):
         ft.fit("always-small", graded_pool()[:100]).calibrate(
             graded_pool()[100:], ft.Budget(0.005, most_usd=0.0055)

@@ -218,7 +218,7 @@ def test_a_store_counts_what_is_recommended_of_it(
     first, wide = ("--epsilon", "0.1"), ("--epsilon", "0.2")
     spent, said, notes = asked(tmp_path / "a.jsonl", *first)
     assert (spent, said) == (TENTH, [])
-    assert "which only a store counts: the best of k proofs errs up to k times as often" in notes
+    assert "It assumes a first proof on these questions; only a store (.db) counts proofs." in notes
     spent, said, notes = asked(plain, *first)
     assert (spent, said) == (TENTH, [])
     assert "proof" not in notes
