@@ -112,7 +112,7 @@ def test_every_command_says_of_how_many_questions_it_is(tmp_path: Path) -> None:
         return " ".join(done.output.split())
 
     bundle = str(tmp_path / "bundle")
-    assert said in of("recommend", "--reference", "large")
+    assert f"the {n:,} of 900 that all models were asked" in of("recommend", "--reference", "large")
     of("train", "--policy", "agreement-cascade", "--out", bundle)
     parity = ("--promise", "parity", "--reference", "large", "--epsilon", "0.05", "--delta", "0.1")
     assert said in of("calibrate", "--bundle", bundle, *parity)
