@@ -186,7 +186,7 @@ def test_the_same_commands_do_the_next_day(farthing: Farthing, tmp_path: Path) -
     recommend = ("recommend", "--traces", "day.db", "--promise", "agreement", "--out", "bundle")
     asyncio.run(day(0, 8))
     assert "already" not in farthing(*export).err
-    first = farthing(*recommend)
+    first = farthing(*recommend, "--details")
     assert first.code == 1, first.err
     said = " ".join(first.out.split())
     (prove,) = re.findall(r"([\d,]+) proved[;.] ", said)
