@@ -191,7 +191,8 @@ def test_the_same_commands_do_the_next_day(farthing: Farthing, tmp_path: Path) -
     said = " ".join(first.out.split())
     (prove,) = re.findall(r"([\d,]+) proved[;.] ", said)
     requests = math.ceil(400 / int(prove))
-    assert f"takes some {requests} requests of such traffic" in said
+    assert f"Every model answered 50 of 400 requests, and {prove} of those prove: one in" in said
+    assert f"one in some {requests} requests" in said
     assert "Next: let the gateway record more" in said
 
     asyncio.run(day(1, 1))

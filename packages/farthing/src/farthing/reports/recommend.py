@@ -140,8 +140,9 @@ def _promise(found: Recommendation, traffic: int | None, *, counted: bool) -> It
         yield found.outlook or certificate.plain_language()
         if traffic is not None and prove:
             yield (
-                f"A question that proves takes some {ceil(traffic / prove):,} requests of "
-                "such traffic; a larger `share` under [record] takes fewer."
+                f"Every model answered {sum(found.sizes.values()):,} of {traffic:,} requests, and "
+                f"{prove:,} of those prove: one in some {ceil(traffic / prove):,} requests. A "
+                "larger `share` under [record] takes fewer."
             )
 
 
@@ -234,10 +235,7 @@ def _next(found: Recommendation, out: str | None, traffic: int | None) -> str:
             f"Next: `bundle = \"{out}\"` in the policy's section of the gateway's configuration; "
             "farthing serve --watch reads it by itself."
         )
-    thought = is_thought(found.bundle.origin.roles)
-    job = (
-        "an [agents.thought] in job.toml that is stopped at these cuts"
-        if thought
-        else ("your models in job.toml")
-    )
+    job = "your models in job.toml"
+    if is_thought(found.bundle.origin.roles):
+        job = "an [agents.thought] in job.toml that is stopped at these cuts"
     return f'Next: farthing ask job.toml --bundle {out} "a question", with {job}.'
