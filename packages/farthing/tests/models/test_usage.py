@@ -20,10 +20,7 @@ from farthing.models.base import Usage
 from farthing.models.prices import PriceTable, Rates, TokenPrice, charge_nano
 from farthing.models.usage import largest, read_usage, usage_in
 
-SHARED = Path(__file__).parents[4].parent / "shared/cases/money/usages.jsonl"
-MONEY = next(
-    (p for p in (SHARED, Path("/work/shared/cases/money/usages.jsonl")) if p.exists()), SHARED
-)
+MONEY = Path(__file__).parents[5] / "shared/cases/money/usages.jsonl"
 Found = dict[str, Any]
 NOT_IN_LISTS: Mapping[str, str] = {
     "or-cost": "the reply says what was billed, at a price of Azure's; a list has another seller's",
