@@ -18,7 +18,7 @@ from farthing_lab.cli import gateway_demo
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
-SERVE = "farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway"
+SERVE = "farthing serve needs farthing-gateway; in a clone: pip install ./packages/farthing-gateway"
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_command_that_is_not_installed_says_what_brings_it(
 @pytest.mark.parametrize(("name", "package"), PACKAGES.items())
 def test_each_one_names_its_package(refused: Refused, name: str, package: str) -> None:
     assert refused(name).endswith(
-        f"farthing {name} needs {package}: pip install ./packages/{package}\n"
+        f"farthing {name} needs {package}; in a clone: pip install ./packages/{package}\n"
     )
 
 
@@ -94,12 +94,16 @@ def test_a_try_says_what_would_serve_its_bundle(
     monkeypatch.setattr(folder, "write", lambda *_: None)
     found = cast("Any", type("Found", (), {"bundle": None}))
     said = trying._write(found, cast("Any", None), tmp_path)
-    assert said.startswith(f"Next: farthing serve {tmp_path} needs farthing-gateway: pip install ")
+    assert said.startswith(
+        f"Next: farthing serve {tmp_path} needs farthing-gateway; in a clone: pip install "
+    )
 
 
 @pytest.mark.usefixtures("alone")
 def test_an_unknown_name_may_be_one_of_the_lab() -> None:
-    with pytest.raises(UnknownNameError, match=r"more come with farthing-lab: pip install \./pack"):
+    with pytest.raises(
+        UnknownNameError, match=r"more come with farthing-lab; in a clone: pip install \./pack"
+    ):
         plugins.load("tasks", "trivia")
     with pytest.raises(MissingPackageError, match="decider 'controller' needs farthing-lab"):
         plugins.load("deciders", "controller")
@@ -109,7 +113,7 @@ def test_an_unknown_name_may_be_one_of_the_lab() -> None:
 def test_a_name_of_the_lab_says_what_brings_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(vars(ft), name, raising=False)
     monkeypatch.setitem(sys.modules, ft._LAB[name], None)
-    said = f"^farthing.{name} needs farthing-lab: pip install ./packages/farthing-lab$"
+    said = f"^farthing.{name} needs farthing-lab; in a clone: pip install ./packages/farthing-lab$"
     with pytest.raises(ImportError, match=said):
         getattr(ft, name)
 

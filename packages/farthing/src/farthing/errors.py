@@ -105,23 +105,23 @@ class MissingPackageError(InputError):
     """Something comes with another of the project's packages, which is not installed.
 
     >>> print(MissingPackageError("farthing serve", "farthing-gateway"))
-    farthing serve needs farthing-gateway: pip install ./packages/farthing-gateway
+    farthing serve needs farthing-gateway; in a clone: pip install ./packages/farthing-gateway
     """
 
     def __init__(self, what: str, package: str) -> None:
-        super().__init__(f"{what} needs {package}: pip install ./packages/{package}")
+        super().__init__(f"{what} needs {package}; in a clone: pip install ./packages/{package}")
 
 
 class MissingExtraError(InputError):
     """An optional dependency is needed and absent.
 
     >>> print(MissingExtraError("reading Parquet", "parquet"))
-    reading Parquet needs an optional dependency: pip install "./packages/farthing[parquet]"
+    reading Parquet needs an extra; in a clone: pip install "./packages/farthing[parquet]"
     """
 
     def __init__(self, purpose: str, extra: str, package: str = "farthing") -> None:
         command = f'pip install "./packages/{package}[{extra}]"'
-        super().__init__(f"{purpose} needs an optional dependency: {command}")
+        super().__init__(f"{purpose} needs an extra; in a clone: {command}")
 
 
 class BundleError(InputError):

@@ -128,7 +128,9 @@ def _point(group: str, name: str) -> EntryPoint | Added:
         raise MissingPackageError(f"{_one_of(group)} '{name}'", _BROUGHT_BY[group])
     if name not in registered:
         lacks_lab = "compare" not in _registered("commands")
-        more = f"; more come with {LAB}: pip install ./packages/{LAB}" if lacks_lab else ""
+        more = (
+            f"; more come with {LAB}; in a clone: pip install ./packages/{LAB}" if lacks_lab else ""
+        )
         raise UnknownNameError(_one_of(group), name, registered, more)
     return registered[name]
 

@@ -64,7 +64,7 @@ def test_an_agent_that_is_not_installed_says_which_package_brings_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farthing.plugins._registered", lambda _: {})
-    says = r"section 'guide' needs farthing-lab: pip install \./packages/farthing-lab"
+    says = r"section 'guide' needs farthing-lab; in a clone: pip install \./packages/farthing-lab"
     with pytest.raises(MissingPackageError, match=says):
         write(tmp_path, "http://localhost")
 

@@ -235,7 +235,6 @@ def _next(found: Recommendation, out: str | None, traffic: int | None) -> str:
             f"Next: `bundle = \"{out}\"` in the policy's section of the gateway's configuration; "
             "farthing serve --watch reads it by itself."
         )
-    job = "your models in job.toml"
-    if is_thought(found.bundle.origin.roles):
-        job = "an [agents.thought] in job.toml that is stopped at these cuts"
+    cut = "an [agents.thought] in job.toml that is stopped at these cuts"
+    job = cut if is_thought(found.bundle.origin.roles) else "your models in job.toml"
     return f'Next: farthing ask job.toml --bundle {out} "a question", with {job}.'
