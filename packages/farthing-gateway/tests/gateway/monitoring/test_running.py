@@ -75,7 +75,7 @@ def test_where_a_model_is_another_audits_go_on_and_make_a_certificate_that_holds
     with Endpoint(letter) as stub:
         text = config(stub, place).replace('task = "', 'audit = 1.0\ntask = "') + RECORD
         with gateway(tmp_path, text.replace("small-2026", "small-2027"), watch=True) as running:
-            for number in range(REQUESTS):
+            for number in range(1_200, 1_200 + REQUESTS):  # the bundle was made of those before
                 said = running.chat("farthing/letters", SYSTEM, f"number {number}").json["farthing"]
                 assert (said["promise"], said["certificate"]) == ("none", None)
             until(lambda: done(tmp_path) == REQUESTS)
