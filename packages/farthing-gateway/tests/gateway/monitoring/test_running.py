@@ -16,6 +16,8 @@ from farthing_gateway.monitoring.deployments import certificate_mark
 
 RECORD = "\n[record]\nshare = 0\nat_once = 50\n"
 REQUESTS = 72
+QUESTIONS = range(1_200, 1_200 + REQUESTS)
+"""Those before are what the bundle was made of, and prove nothing again."""
 
 
 def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -46,7 +48,7 @@ def test_a_running_gateway_takes_up_what_is_recalibrated_and_rolled_back(tmp_pat
     with Endpoint(letter) as stub:
         text = config(stub, place).replace('task = "', 'audit = 1.0\ntask = "') + RECORD
         with gateway(tmp_path, text, watch=True) as running:
-            for number in range(REQUESTS):
+            for number in QUESTIONS:
                 said = running.chat("farthing/letters", SYSTEM, f"number {number}").json
                 assert said["farthing"]["certificate"] == first
             until(lambda: done(tmp_path) == REQUESTS)
@@ -75,7 +77,7 @@ def test_where_a_model_is_another_audits_go_on_and_make_a_certificate_that_holds
     with Endpoint(letter) as stub:
         text = config(stub, place).replace('task = "', 'audit = 1.0\ntask = "') + RECORD
         with gateway(tmp_path, text.replace("small-2026", "small-2027"), watch=True) as running:
-            for number in range(1_200, 1_200 + REQUESTS):  # the bundle was made of those before
+            for number in QUESTIONS:
                 said = running.chat("farthing/letters", SYSTEM, f"number {number}").json["farthing"]
                 assert (said["promise"], said["certificate"]) == ("none", None)
             until(lambda: done(tmp_path) == REQUESTS)
