@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from made_up_pool import pool
 
 import farthing as ft
 from farthing import plugins
@@ -14,6 +15,8 @@ from farthing.bundle import folder
 from farthing.cli import trying
 from farthing.cli.commands import PACKAGES, PANELS
 from farthing.errors import MissingPackageError, UnknownNameError
+from farthing.methods.base import Dataset
+from farthing.recommendation.candidates import candidates
 from farthing_lab.cli import gateway_demo
 
 Farthing = Callable[..., Any]
@@ -105,6 +108,10 @@ def test_an_unknown_name_may_be_one_of_the_lab() -> None:
         UnknownNameError, match=r"more come with farthing-lab; in a clone: pip install \./pack"
     ):
         plugins.load("tasks", "trivia")
+    with pytest.raises(
+        UnknownNameError, match=r"policy 'trivia'.*; more come with farthing-lab; in a"
+    ):
+        candidates(Dataset("nine", pool(9)), ["trivia"])
     with pytest.raises(MissingPackageError, match="decider 'controller' needs farthing-lab"):
         plugins.load("deciders", "controller")
 

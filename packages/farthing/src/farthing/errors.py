@@ -120,8 +120,8 @@ class MissingExtraError(InputError):
     """
 
     def __init__(self, purpose: str, extra: str, package: str = "farthing") -> None:
-        command = f'pip install "./packages/{package}[{extra}]"'
-        super().__init__(f"{purpose} needs an extra; in a clone: {command}")
+        install = f'pip install "./packages/{package}[{extra}]"'
+        super().__init__(f"{purpose} needs an extra; in a clone: {install}")
 
 
 class BundleError(InputError):

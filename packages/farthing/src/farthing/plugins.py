@@ -127,12 +127,14 @@ def _point(group: str, name: str) -> EntryPoint | Added:
     if name not in registered and group in _BROUGHT_BY:
         raise MissingPackageError(f"{_one_of(group)} '{name}'", _BROUGHT_BY[group])
     if name not in registered:
-        lacks_lab = "compare" not in _registered("commands")
-        more = (
-            f"; more come with {LAB}; in a clone: pip install ./packages/{LAB}" if lacks_lab else ""
-        )
-        raise UnknownNameError(_one_of(group), name, registered, more)
+        raise UnknownNameError(_one_of(group), name, registered, more_names())
     return registered[name]
+
+
+def more_names() -> str:
+    """Return where more names come from, to end a message; empty where all are installed."""
+    more = f"; more come with {LAB}; in a clone: pip install ./packages/{LAB}"
+    return "" if "compare" in _registered("commands") else more
 
 
 def _one_of(group: str) -> str:

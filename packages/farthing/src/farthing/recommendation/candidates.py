@@ -123,8 +123,9 @@ def _called(name: str, dataset: Dataset) -> list[Candidate]:
     relatives = _built(registered[max(families, key=len)], dataset) if families else []
     found = [candidate for candidate in relatives if candidate.name == name]
     if not found:
-        here = [n for n in registered if n != "optimum" or dataset.generator is not None]
-        raise UnknownNameError("policy", name, dict.fromkeys([*here, *(c.name for c in relatives)]))
+        known = {*registered, *(candidate.name for candidate in relatives)}
+        known -= {"optimum"} if dataset.generator is None else set()
+        raise UnknownNameError("policy", name, known, plugins.more_names())
     return found
 
 

@@ -48,13 +48,11 @@ def screen(
     if following is None:
         more = "--details adds the methods tried, the sizes, the exact promise and all notes."
         following = f"{_next(found, out, traffic)}\n{more}"
-    promised = [*_promise(found, traffic, counted=counted)]
     caveats = [shorten(f"Note: {note}", WIDTH, placeholder=" ...") for note in found.caveats]
-    parts = ([*money(found)], [*promised, *caveats], [following])
-    lines = [line for part in parts if any(part) for line in ("", *part)]
+    parts = (money(found), [*_promise(found, traffic, counted=counted), *caveats], [following])
+    lines = [line for part in map(list, parts) if any(part) for line in ("", *part)]
     title = Text(f"{source}: {advice(found)}", style="bold", overflow="fold")
-    shown = Group(title, *map(Text, lines))
-    return Group(shown, Text(""), in_detail(found)) if details else shown
+    return Group(title, *map(Text, lines), *(("", in_detail(found)) if details else ()))
 
 
 def in_detail(found: Recommendation) -> Group:
@@ -64,8 +62,8 @@ def in_detail(found: Recommendation) -> Group:
     parts += [certificate.sentence()] if certificate else []
     parts += [judged.sentence()] if judged else []
     parts += [*evidence(found), *(f"Note: {note.rstrip('.')}." for note in found.notes)]
-    lists = [models(found), *([tried(found)] if found.trials else [])]
-    return Group(*(part for one in lists for part in (one, "")), *map(Text, parts))
+    methods = (tried(found), "") if found.trials else ()
+    return Group(models(found), "", *methods, *map(Text, parts))
 
 
 def advice(found: Recommendation) -> str:
@@ -101,9 +99,8 @@ def _only_asks(found: Recommendation) -> str | None:
 
 def money(found: Recommendation) -> Iterator[str]:
     """Yield what is paid today, what would be, and what that saves, each a month where known."""
-    value, theirs, rate = found.found.value, found.models.get(found.reference or ""), None
-    if found.requests_per_day is not None:
-        rate = MONTH * found.requests_per_day
+    value, theirs = found.found.value, found.models.get(found.reference or "")
+    rate = MONTH * found.requests_per_day if found.requests_per_day else None
     if theirs is not None:
         yield f"You pay        {_paid(theirs.cost_usd, rate)} ({found.reference} alone)"
     if not found.nothing_cheaper:
@@ -121,8 +118,8 @@ def money(found: Recommendation) -> Iterator[str]:
 
 
 def _paid(usd: float, rate: float | None) -> str:
-    a_month = "" if rate is None else f", ${significant(rate * usd)} a month"
-    return f"{thousand(usd)} per 1,000 requests{a_month}"
+    each = f"{thousand(usd)} per 1,000 requests"
+    return each if rate is None else f"{each}, ${significant(rate * usd)} a month"
 
 
 def _promise(found: Recommendation, traffic: int | None, *, counted: bool) -> Iterator[str]:
