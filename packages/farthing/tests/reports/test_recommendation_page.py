@@ -49,7 +49,7 @@ def test_it_says_in_order_what_is_paid_what_is_promised_and_what_was_tried(
         "[figure] large, at the origin,",
         f"What is promised {certificate.plain_language()}",
         "It ends when The kind or mix of questions changes.",
-        "What a question costs",
+        "What 1,000 questions cost",
         "small alone",
         "What was tried",
         found.trials[1].name,
