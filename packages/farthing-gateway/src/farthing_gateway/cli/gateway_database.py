@@ -17,15 +17,11 @@ class GatewayDatabase:
 
     database: Annotated[
         str | None,
-        typer.Option(
-            "--database", metavar="FILE|URL", help="The gateway's SQLite file or PostgreSQL."
-        ),
+        typer.Option("--database", metavar="FILE|URL", help="An SQLite file or a PostgreSQL URL."),
     ] = None
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help="The gateway's configuration, which names it."
-        ),
+        typer.Option("--config", metavar="FILE", help="The configuration that names it."),
     ] = None
 
     @property

@@ -34,15 +34,15 @@ class LimitOptions:
 
     usd: Annotated[
         list[str],
-        typer.Option(metavar="USD[/PERIOD]", help="Most money: 5, or 5/day; several may hold."),
+        typer.Option(metavar="USD[/PERIOD]", help="Limit in USD: 5, or 5/day; may be repeated."),
     ] = field(default_factory=list)
     tokens: Annotated[
-        list[str], typer.Option(metavar="N[/PERIOD]", help="Most tokens, in and out.")
+        list[str], typer.Option(metavar="N[/PERIOD]", help="Limit on input and output tokens.")
     ] = field(default_factory=list)
-    calls: Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Most calls.")] = field(
+    calls: Annotated[list[str], typer.Option(metavar="N[/PERIOD]", help="Limit on calls.")] = field(
         default_factory=list
     )
-    per: Annotated[Per, typer.Option(help="Period of the limits that name none.")] = "total"
+    per: Annotated[Per, typer.Option(help="Period of limits that do not name one.")] = "total"
 
     @property
     def limits(self) -> "list[KeyLimit]":
@@ -59,27 +59,27 @@ class LimitOptions:
 @app.command()
 @takes_options
 def make(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What you call it; unique.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A unique name for the key.")],
     where: GatewayDatabase,
     *,
     team: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose limits apply as well.")
+        str | None, typer.Option(metavar="NAME", help="The team whose limits also apply.")
     ] = None,
     scope: Annotated[
         list[str],
         typer.Option(
             metavar="SCOPE",
-            help="call: ask models; read: see what was spent; admin: all; give each.",
+            help="call: ask models; read: see spending; admin: everything. May be repeated.",
             show_default="call",
         ),
     ] = [],  # noqa: B006 - typer copies it
     spending: LimitOptions,
     model: Annotated[
         list[str],
-        typer.Option(metavar="NAME", help="A model or policy that it may ask.", show_default="all"),
+        typer.Option(metavar="NAME", help="A model or policy it may use.", show_default="all"),
     ] = [],  # noqa: B006 - typer copies it
     days: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="Days after which it ends.")
+        float | None, typer.Option(min=0, metavar="N", help="Days until the key expires.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -123,7 +123,7 @@ def list_(where: GatewayDatabase, as_json: Json = False) -> None:
 @app.command()
 @takes_options
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="Which one.")],
+    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="The key.")],
     where: GatewayDatabase,
     as_json: Json = False,
 ) -> None:
@@ -141,13 +141,13 @@ def revoke(
 @app.command()
 @takes_options
 def limit(
-    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="Which one.")],
+    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="The key.")],
     where: GatewayDatabase,
     spending: LimitOptions,
     *,
     end: Annotated[
         list[str],
-        typer.Option(metavar="UNIT/PERIOD", help="A limit that ends, such as usd/day; give each."),
+        typer.Option(metavar="UNIT/PERIOD", help="A limit to remove: usd/day; repeatable."),
     ] = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:

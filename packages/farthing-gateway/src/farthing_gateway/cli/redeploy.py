@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 ConfigFile = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The gateway's configuration, in TOML.")
 ]
-PolicyName = Annotated[str, typer.Option("--policy", metavar="NAME", help="Whose bundle.")]
+PolicyName = Annotated[str, typer.Option("--policy", metavar="NAME", help="The policy.")]
 Mode = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which mode, where the policy has several.")
+    str | None, typer.Option(metavar="NAME", help="The mode, if the policy has several.")
 ]
 
 
@@ -33,13 +33,13 @@ def recalibrate(
         str | None,
         typer.Option(
             metavar="DATE",
-            help="Audits from then on (UTC).",
+            help="Use audits from this time on (UTC).",
             show_default="the last alarm about the promise, else since the bundle decides",
         ),
     ] = None,
     seed: Seed = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would come of it, and write nothing.")
+        bool, typer.Option("--dry-run", help="Print the result and write nothing.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -81,10 +81,10 @@ def rollback(
     mode: Mode = None,
     to: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Which version.", show_default="the one before"),
+        typer.Option(min=1, metavar="N", help="The version.", show_default="the one before"),
     ] = None,
     as_list: Annotated[
-        bool, typer.Option("--list", help="Show the versions, and change nothing.")
+        bool, typer.Option("--list", help="List the versions and change nothing.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -11,26 +11,26 @@ from farthing.cli.console import remark
 
 def serve(
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="What is served, in TOML; or a tried bundle.")
+        Path, typer.Argument(metavar="CONFIG", help="A TOML file, or a bundle of `try`.")
     ],
     record: Annotated[
         bool,
         typer.Option(
             "--record",
-            help="Record what passes, and try the other models of each policy now and then.",
+            help="Record traffic, and try each policy's other models on a sample.",
         ),
     ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Read bundles again when they change.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="In place of the file's.")
+        str | None, typer.Option(metavar="ADDRESS", help="Overrides the configuration file.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="In place of the file's; 0: a free one.")
+        int | None, typer.Option(min=0, max=65_535, help="Overrides the file; 0: a free port.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes, in place of the file's.")
+        int | None, typer.Option(min=1, metavar="N", help="Processes; overrides the file.")
     ] = None,
 ) -> None:
     """Serve OpenAI's chat completions: spend less, keep the promise, never overspend.

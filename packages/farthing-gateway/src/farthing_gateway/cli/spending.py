@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 def spending(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The gateway's, in TOML.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The TOML file.")],
     unknown: Annotated[
         bool,
-        typer.Option("--unknown", help="List the calls whose outcome, and so cost, nobody knows."),
+        typer.Option("--unknown", help="List the calls whose cost is unknown."),
     ] = False,
     settle: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Put the real cost of such a call in place of the most."),
+        typer.Option(metavar="ID", help="Replace its largest cost with the billed one."),
     ] = None,
     usd: Annotated[
-        str | None, typer.Option(metavar="USD", help="What it cost, as the provider's bill says.")
+        str | None, typer.Option(metavar="USD", help="The cost on the provider's bill.")
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Settle at more than the call can have cost, too.")
+        bool, typer.Option("--yes", help="Allow a cost above the largest possible one.")
     ] = False,
     as_json: Json = False,
 ) -> None:

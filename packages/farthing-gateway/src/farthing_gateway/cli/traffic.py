@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from farthing_gateway.recording.traffic_summary import TrafficSummary
 
 app = typer.Typer(
-    cls=PlainGroup, help="Show and export what passed through a gateway.", no_args_is_help=True
+    cls=PlainGroup, help="Show and export a gateway's recorded requests.", no_args_is_help=True
 )
 
 
@@ -57,22 +57,22 @@ def export(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="A store (.db), which says what the models were, or .jsonl, .jsonl.gz.",
+            help="A store (.db), which records the models, or a .jsonl or .jsonl.gz file.",
         ),
     ],
     where: GatewayDatabase,
     *,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what this policy decided.")
+        str | None, typer.Option(metavar="NAME", help="Only requests that this policy decided.")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="DATE", help="Only conversations that began then or later (UTC)."),
+        typer.Option(metavar="DATE", help="Only conversations that began since then (UTC)."),
     ] = None,
     model: Annotated[
         list[str],
         typer.Option(
-            metavar="NAME", help="A model of the pool; give each.", show_default="all that answered"
+            metavar="NAME", help="A pool's model; repeatable.", show_default="all that answered"
         ),
     ] = [],  # noqa: B006 - typer copies it
 ) -> None:
@@ -115,20 +115,18 @@ def failures(
     where: GatewayDatabase,
     *,
     id: Annotated[  # noqa: A002
-        str | None, typer.Option(metavar="ID", help="The one that its reply's header names.")
+        str | None, typer.Option(metavar="ID", help="The reply's X-Farthing-Trace.")
     ] = None,
-    status: Annotated[int | None, typer.Option(metavar="N", help="Only of this status.")] = None,
-    key: Annotated[str | None, typer.Option(metavar="ID", help="Only of this key.")] = None,
+    status: Annotated[int | None, typer.Option(metavar="N", help="Only this status.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="ID", help="Only this key.")] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only those that asked for this model.")
+        str | None, typer.Option(metavar="NAME", help="Only requests for this model.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Only those that came then or later (UTC).")
+        str | None, typer.Option(metavar="DATE", help="Only requests from this time on (UTC).")
     ] = None,
-    text: Annotated[
-        str | None, typer.Option(metavar="WORDS", help="Only where message, code or a try has it.")
-    ] = None,
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="The newest.")] = 50,
+    text: Annotated[str | None, typer.Option(metavar="WORDS", help="Only with this text.")] = None,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="How many.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List requests that were refused or failed: why, who was tried, and what that cost.

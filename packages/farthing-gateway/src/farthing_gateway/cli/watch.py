@@ -31,7 +31,7 @@ def watch(
         Path, typer.Argument(metavar="CONFIG", help="The gateway's configuration, in TOML.")
     ],
     close: Annotated[
-        str | None, typer.Option(metavar="ALARM", help="Say that an alarm was seen to, by its id.")
+        str | None, typer.Option(metavar="ALARM", help="Close the alarm with this id.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -40,7 +40,7 @@ class QuestionSource:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Made-up questions of a preset, in place of traces.",
+            help="Use generated questions of a preset instead of traces.",
             autocompletion=presets,
         ),
     ] = None
@@ -57,15 +57,15 @@ class TrialOptions:
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Who takes part; by default those that can win here. all: the paper's too.",
+            help="Methods to compare; by default those that can win. all: every one that runs.",
             autocompletion=completion.several_methods,
         ),
     ] = None
     feature: Features = field(default_factory=list)
     splits: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Times that calibration and test are drawn.")
+        int, typer.Option(min=1, metavar="N", help="Number of random calibration and test splits.")
     ] = 100
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings of each policy.")] = 1
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trainings per policy.")] = 1
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -81,7 +81,7 @@ class ComparedPromise:
 
     promise: Annotated[
         str,
-        typer.Option("--promise", help="What is proved and held, with the options of calibrate."),
+        typer.Option("--promise", help="Promise to prove and measure."),
     ] = "coverage"
     given: Given = field(default_factory=dict)
     population: Population = "all"
@@ -103,7 +103,7 @@ class PlayOptions:
         ),
     ] = None
     missing: Missing = None
-    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: one a core.")] = 0
+    workers: Annotated[int, typer.Option(min=0, metavar="N", help="Processes; 0: all cores.")] = 0
     engine: Annotated[
         Literal["processes", "ray"], typer.Option(help="Train in processes here, or on Ray.")
     ] = "processes"
@@ -111,7 +111,7 @@ class PlayOptions:
 
 @takes_promise("compare", first=("coverage", "parity"))
 def compare(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the report goes.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Report folder.")],
     *,
     alpha: Alphas = [Fraction(1, 10)],  # noqa: B006 - typer copies it
     source: QuestionSource,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=PlainGroup,
-    help="Teach, train, evaluate and run a controller LLM that calls experts.",
+    help="Train, evaluate and run a controller LLM that calls experts.",
     no_args_is_help=True,
 )
 PoolName = Annotated[
@@ -35,7 +35,7 @@ PoolName = Annotated[
         "--pool",
         metavar="two|four|FILE",
         show_default="the controller's own",
-        help="The experts and the questions: one that ships, or a TOML file.",
+        help="The pool of experts and questions: a built-in one, or a TOML file.",
     ),
 ]
 Trained = Annotated[
@@ -53,7 +53,7 @@ TaughtPool = Annotated[
     typer.Option(
         "--pool",
         metavar="two|four|FILE",
-        help="The experts and the questions: one that ships, or a TOML file.",
+        help="The pool of experts and questions: a built-in one, or a TOML file.",
     ),
 ]
 
@@ -61,16 +61,16 @@ TaughtPool = Annotated[
 @app.command()
 def warm(
     pool: TaughtPool,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the controller goes.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the controller to.")],
     lora: Annotated[
         int,
-        typer.Option(min=0, metavar="RANK", help="Rank of the adapter that learns; 0: all learns."),
+        typer.Option(min=0, metavar="RANK", help="Rank of the LoRA adapter; 0: train all weights."),
     ] = 16,
     steps: Annotated[
         int, typer.Option(min=8, metavar="N", help="Steps of 16 examples; a multiple of 8.")
     ] = 160,
     questions: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Questions; each expert is asked all of them.")
+        int, typer.Option(min=1, metavar="N", help="Questions; every expert gets each.")
     ] = 400,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -115,16 +115,16 @@ class LearningOptions:
         ),
     ] = "group"
     reward: Annotated[
-        str, typer.Option(metavar="NAME", help="hard-gate, soft-gate, router-r1, or a plug-in's.")
+        str, typer.Option(metavar="NAME", help="hard-gate, soft-gate, router-r1, or a plug-in.")
     ] = "hard-gate"
     sampler: Annotated[
-        str, typer.Option(metavar="NAME", help="Plays the episodes: rollouts, or a plug-in's.")
+        str, typer.Option(metavar="NAME", help="What plays the episodes: rollouts, or a plug-in.")
     ] = "rollouts"
     hook: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What it writes under: no-calls, thinking-limit, or a plug-in's; may be repeated.",
+            help="Output constraint: no-calls, thinking-limit, or a plug-in; may be repeated.",
             show_default="none",
         ),
     ] = None
@@ -134,9 +134,9 @@ class LearningOptions:
 class CourseOptions:
     """How many episodes each of how many updates learns from, and how those are shared."""
 
-    updates: Annotated[int, typer.Option(min=1, metavar="N", help="Updates.")] = 80
-    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions an update.")] = 64
-    rollouts: Annotated[int, typer.Option(min=1, metavar="N", help="Episodes a question.")] = 8
+    updates: Annotated[int, typer.Option(min=1, metavar="N", help="Number of updates.")] = 80
+    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Questions per update.")] = 64
+    rollouts: Annotated[int, typer.Option(min=1, metavar="N", help="Episodes per question.")] = 8
     allocation: Annotated[
         str,
         typer.Option(
@@ -151,19 +151,17 @@ class CourseOptions:
 @takes_options
 def train(
     pool: TaughtPool,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the controller goes.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the controller to.")],
     *,
     controller: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", show_default="the pool's", help="The weights that it begins with."
-        ),
+        typer.Option(metavar="FOLDER", show_default="the pool's", help="Initial weights."),
     ] = None,
     lesson: LearningOptions,
     course: CourseOptions,
     prompt: Annotated[
         Literal["compact", "plain", "forbidding"] | None,
-        typer.Option(show_default="the pool's", help="How the controller is told of its mode."),
+        typer.Option(show_default="the pool's", help="How the prompt states the mode."),
     ] = None,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -219,7 +217,7 @@ def evaluate(
     budget: Annotated[
         Decimal | None,
         typer.Option(
-            parser=read_dollars, metavar="USD", help="Most that a question may cost in any mode."
+            parser=read_dollars, metavar="USD", help="Largest cost of a question, in any mode."
         ),
     ] = None,
     as_json: Json = False,
@@ -254,7 +252,7 @@ class CertifiedPromise:
 
     promise: Annotated[
         str,
-        typer.Option(help="As often right as an expert, or the answer that it would have given."),
+        typer.Option(help="Parity: as accurate as an expert; agreement: the expert's own answer."),
     ] = "parity"
     given: Given = field(default_factory=dict)
     reference: Annotated[
@@ -273,7 +271,7 @@ def certify(
     *,
     wanted: CertifiedPromise,
     n: Annotated[
-        int, typer.Option("--n", min=2, metavar="N", help="Questions that prove, and that measure.")
+        int, typer.Option("--n", min=2, metavar="N", help="Questions that prove; as many measure.")
     ] = 1_000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -309,19 +307,19 @@ def certify(
 
 @app.command()
 def run(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question to ask.")],
     mode: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             show_default="the one in the middle",
-            help="How dear an answer may be: low, medium, high in the pools that ship.",
+            help="Budget mode: low, medium or high in the built-in pools.",
         ),
     ] = None,
     budget: Annotated[
         Decimal | None,
         typer.Option(
-            parser=read_dollars, metavar="USD", help="Most that may be paid, whatever the mode."
+            parser=read_dollars, metavar="USD", help="Hard limit on the cost, in any mode."
         ),
     ] = None,
     controller: Annotated[

@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where everything goes.")
+        Path, typer.Option("--out", metavar="FOLDER", help="Folder to write everything to.")
     ] = Path("demo-out"),
     n: Annotated[
         int,
-        typer.Option(min=120, metavar="N", help="Questions: a third each trains, proves, tests."),
+        typer.Option(min=120, metavar="N", help="Questions: a third each to train, prove, test."),
     ] = 900,
     gateway: Annotated[
         bool,
         typer.Option(
             "--gateway",
-            help="Show the gateway instead: two days of traffic, then it goes on until Ctrl-C.",
+            help="Show the gateway instead: two days of traffic, then run until Ctrl-C.",
         ),
     ] = False,
     stay: Annotated[
-        bool, typer.Option("--stay/--end", help="Of --gateway: whether it goes on, or ends.")
+        bool, typer.Option("--stay/--end", help="With --gateway: keep running, or end.")
     ] = True,
 ) -> None:
     """Ask two small language models, learn when the expensive one is needed, and prove it.

@@ -64,7 +64,7 @@ def serve(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="An embedded model; give it again for several.",
+            help="An embedded model; may be repeated.",
             show_default="all of them, unless there is a --path",
             autocompletion=embedded,
         ),
@@ -74,18 +74,18 @@ def serve(
         typer.Option(
             "--path",
             metavar="FOLDER",
-            help="A folder of weights, or smollm2; it is offered under the folder's name.",
+            help="A folder of weights, or smollm2; served under the folder's name.",
         ),
     ] = [],  # noqa: B006 - typer copies it
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
     ] = 8400,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = (
         "127.0.0.1"
     ),
     batch: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", show_default="64", help="Prompts answered together."),
+        typer.Option(min=1, metavar="N", show_default="64", help="Prompts per batch."),
     ] = None,
     device: Device = "cpu",
 ) -> None:
@@ -106,19 +106,19 @@ def serve(
 
 @app.command()
 def train(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the weights go.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Output folder.")],
     model: Annotated[
         list[str],
         typer.Option(
             "--model",
             metavar="NAME",
-            help="One of the embedded models; give it again for several.",
+            help="An embedded model; may be repeated.",
             show_default="all of them",
             autocompletion=embedded,
         ),
     ] = [],  # noqa: B006 - typer copies it
     workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Models that are trained at once, a core each.")
+        int, typer.Option(min=1, metavar="N", help="Models to train at once, one core each.")
     ] = 2,
 ) -> None:
     """Train the embedded models from nothing, as those that ship were; go on where it stopped.

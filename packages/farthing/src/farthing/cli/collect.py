@@ -35,22 +35,22 @@ QUOTED = 50
 
 def collect(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The job, a TOML file.")],
-    store: Annotated[Path, typer.Option(metavar="FILE", help="Where the traces go, such as a.db.")],
+    store: Annotated[Path, typer.Option(metavar="FILE", help="Store to write to, such as a.db.")],
     max_cost: MaxCost,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it costs, ask nobody.")
+        bool, typer.Option("--dry-run", help="Print the largest cost and ask no model.")
     ] = False,
     efforts: Annotated[
         list[str],
         typer.Option(
             metavar="[MODEL=]EFFORT,...",
-            help="Ask the pool, or MODEL alone, at each effort: low,high or budgets, 1024,4096.",
+            help="Ask the pool, or MODEL alone, at each effort: low,high, or tokens: 1024,4096.",
         ),
     ] = (),  # type: ignore[assignment]  # a tuple, as defaults must not change
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="This process, or workers of a Ray cluster.")
+        Literal["local", "ray"], typer.Option(help="Run in this process, or on a Ray cluster.")
     ] = "local",
-    workers: Annotated[int, typer.Option(min=1, help="Workers on Ray.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Number of Ray workers.")] = 2,
 ) -> None:
     """Ask every question of a job and store the traces; run it again to go on.
 

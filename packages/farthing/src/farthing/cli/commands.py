@@ -53,7 +53,7 @@ PANELS = {
             "limit."
         ),
         "keys": "Make, list and revoke keys to a gateway.",
-        "traffic": "Show and export what passed through a gateway.",
+        "traffic": "Show and export a gateway's recorded requests.",
         "gateway": "Look after a gateway: its database, its configuration.",
     },
     "Research": {
@@ -61,10 +61,8 @@ PANELS = {
         "train": "Train one policy and save it as a bundle, with its training curves beside it.",
         "methods": "List every method: what it does, in which action spaces, and what it needs.",
         "generate": "Write traces of a generator whose optimum is known.",
-        "study": (
-            "Side studies: what else could be done with the money, on recorded or simulated work."
-        ),
-        "corl": "Teach, train, evaluate and run a controller LLM that calls experts.",
+        "study": "Run side studies of shared budgets on recorded or simulated work.",
+        "corl": "Train, evaluate and run a controller LLM that calls experts.",
         "lm": "List, serve and train small language models.",
     },
     "Data": {"traces": "Import, export and describe recorded traces."},

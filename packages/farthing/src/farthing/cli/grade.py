@@ -32,7 +32,7 @@ WIDE = 76
 class GradedPromise:
     """What the grades are to prove."""
 
-    promise: Annotated[str, typer.Option(help="What is to be proved.")] = "parity"
+    promise: Annotated[str, typer.Option(help="The promise to prove.")] = "parity"
     alpha: Alpha = Fraction(1, 10)
     given: Given = field(default_factory=dict)
 
@@ -44,19 +44,19 @@ class Graders:
     grades: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Take grades: id with gold, or with answer (or role) and right."
+            metavar="FILE", help="Read grades: id and gold, or id, answer (or role) and right."
         ),
     ] = None
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for grades here, one by one.")] = False
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for grades here, one at a time.")] = False
     judge: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Have a model of --config grade as well.")
+        str | None, typer.Option(metavar="NAME", help="Also have a model of --config grade.")
     ] = None
     config: Annotated[
         Path | None, typer.Option(metavar="CONFIG", help="The models, a TOML file.")
     ] = None
     max_cost: Annotated[
         Decimal | None,
-        typer.Option(parser=read_dollars, metavar="USD", help="Most that the judge may cost."),
+        typer.Option(parser=read_dollars, metavar="USD", help="Cap on the judge's cost."),
     ] = None
     check: Annotated[
         float | None,
@@ -64,7 +64,7 @@ class Graders:
             metavar="SHARE",
             min=0.001,
             max=1,
-            help="Share of questions that chance draws for persons; 0.2 beside a judge, else 1.",
+            help="Share of questions drawn for people to grade; 0.2 with a judge, else 1.",
         ),
     ] = None
 
@@ -93,10 +93,10 @@ def grade(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where grades are kept.", show_default="beside traces"),
+        typer.Option(metavar="FILE", help="File to append to.", show_default="beside traces"),
     ] = None,
     batch: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Questions between two looks at the proof.")
+        int, typer.Option(min=1, metavar="N", help="Questions between two checks of the proof.")
     ] = 10,
     parts: SplitOptions,
 ) -> None:

@@ -26,7 +26,7 @@ Prices = Annotated[
     typer.Option(
         "--price",
         metavar="MODEL=IN,OUT[,CACHED[,WRITE[,HOUR]]]",
-        help="USD per million tokens, where costs lack; of a cache what it gives and takes.",
+        help="USD per million tokens for missing costs; optionally cache reads and writes.",
     ),
 ]
 
@@ -47,21 +47,21 @@ class ImportOptions:
     gold: Annotated[
         Path | None,
         typer.Option(
-            "--gold", metavar="FILE", help="CSV or JSONL of question id or text, and its answers."
+            "--gold", metavar="FILE", help="CSV or JSONL: id or question, and accepted answers."
         ),
     ] = None
     price: Prices = field(default_factory=list)
     column: Annotated[
         list[str],
         typer.Option(
-            "--column", metavar="NAME=COLUMN", help="Of a table: answer=response; of litellm: id."
+            "--column", metavar="NAME=COLUMN", help="For a table: answer=response; for litellm: id."
         ),
     ] = field(default_factory=list)
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="COLUMN", help="Joins what counts as one.")
+        str | None, typer.Option("--cluster", metavar="COLUMN", help="Its values join questions.")
     ] = None
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="SCORE", help="Least score that is right.")
+        float, typer.Option("--threshold", metavar="SCORE", help="Least right score.")
     ] = 0.5
     score: Annotated[
         str | None,
@@ -74,12 +74,12 @@ class ImportOptions:
     alias: Annotated[
         list[str],
         typer.Option(
-            "--alias", metavar="OLD=NEW", help="A model's name in the file, and the one to have."
+            "--alias", metavar="OLD=NEW", help="A model's name in the file, and its new name."
         ),
     ] = field(default_factory=list)
     samples: Annotated[
         bool,
-        typer.Option("--samples", help="Keep all answers of the one model, as samples of it."),
+        typer.Option("--samples", help="Keep every answer of the one model as a sample."),
     ] = False
 
     @property

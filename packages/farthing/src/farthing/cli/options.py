@@ -126,7 +126,7 @@ Alphas = Annotated[
         parser=read_alpha,
         metavar="DECIMAL",
         show_default="0.1",
-        help="Share of questions that may go uncovered; give it again for several.",
+        help="Share of questions that may go uncovered; may be repeated.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of all randomness.")]
@@ -135,11 +135,11 @@ MaxCost = Annotated[
     typer.Option(
         parser=read_dollars,
         metavar="USD",
-        help="Most that may be spent in this store, earlier runs included.",
+        help="Cap on what is spent in this store, earlier runs included.",
     ),
 ]
 Device = Annotated[
-    str, typer.Option("--device", metavar="NAME", help="Where it runs: cpu, cuda, cuda:1, ...")
+    str, typer.Option("--device", metavar="NAME", help="Device to run on: cpu, cuda, cuda:1, ...")
 ]
 TracesFiles = Annotated[
     list[Path],
@@ -164,7 +164,7 @@ Missing = Annotated[
 Job = Annotated[
     Path | None,
     typer.Option(
-        "--job", metavar="CONFIG", help="The job that made the traces, where they do not say."
+        "--job", metavar="CONFIG", help="The job that made the traces, if they do not record it."
     ),
 ]
 Bundle = Annotated[Path, typer.Option("--bundle", metavar="FOLDER", help="A policy bundle.")]
@@ -173,7 +173,7 @@ Features = Annotated[
     typer.Option(
         "--feature",
         metavar="NAME",
-        help="A number of the calls that policies are to see; give it again for several.",
+        help="A recorded number to use as a feature; may be repeated.",
     ),
 ]
 Grade = Annotated[
@@ -181,21 +181,19 @@ Grade = Annotated[
     typer.Option(
         "--grade",
         metavar="GRADE",
-        help="What answers are judged by: `right`, or `same as ROLE`, which takes no gold.",
+        help="What answers are graded by: `right`, or `same as ROLE`, which needs no gold.",
     ),
 ]
 GradesFile = Annotated[
     Path | None,
-    typer.Option(
-        "--grades", metavar="FILE", help="Grades beside the traces, as `farthing grade` keeps them."
-    ),
+    typer.Option("--grades", metavar="FILE", help="Grades file written by `farthing grade`."),
 ]
 Population = Annotated[
     Literal["all", "solvable"],
-    typer.Option("--population", help="Promise it for all questions, or for the solvable ones."),
+    typer.Option("--population", help="Promise coverage of all questions, or of solvable ones."),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON on stdout, and all remarks on stderr.")
+    bool, typer.Option("--json", help="Print JSON on stdout, everything else on stderr.")
 ]
 
 
@@ -222,7 +220,7 @@ class SplitOptions:
     ] = None
     test: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", show_default="20 %", help="Questions to judge on."),
+        typer.Option(min=1, metavar="N", show_default="20 %", help="Questions to test on."),
     ] = None
 
     @property

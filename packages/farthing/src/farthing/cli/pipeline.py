@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 @takes_options
 def train(
     traces: TracesFiles,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the bundle goes.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder to write.")],
     *,
     policy: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Such as ccpo or stopping; `auto`: the cheapest of those that can win.",
+            help="A method, such as ccpo or stopping; `auto`: the likely cheapest.",
             autocompletion=completion.methods,
         ),
     ] = "auto",
@@ -110,7 +110,7 @@ class CalibratedPromise:
     alpha: Alpha = Fraction(1, 10)
     method: Annotated[
         Method,
-        typer.Option(help="On average over draws; with confidence; in each group; along a stream."),
+        typer.Option(help="Average over draws, with confidence, in each group, or along a stream."),
     ] = "split"
     promise: Annotated[
         str,
@@ -223,7 +223,7 @@ def evaluate(
 @takes_options
 def check(
     recorded: BundleTraces,
-    new: Annotated[Path, typer.Option(metavar="FILE", help="New traces, graded or not.")],
+    new: Annotated[Path, typer.Option(metavar="FILE", help="New traces; grades are not needed.")],
     parts: SplitOptions,
     as_json: Json = False,
 ) -> None:

@@ -39,7 +39,7 @@ Confidence = Annotated[
         f"--{CONFIDENCE}",
         parser=read_confidence,
         metavar="DECIMAL",
-        help="How sure the promise is, such as 0.9: 1 - delta.",
+        help="Confidence of the promise, such as 0.9: 1 - delta.",
     ),
 ]
 
@@ -50,13 +50,13 @@ class QuestionBudgetOptions:
 
     question_budget: Annotated[
         Fraction | None,
-        typer.Option(parser=read_usd, metavar="USD", help="What a question may cost when served."),
+        typer.Option(parser=read_usd, metavar="USD", help="Hard limit on the cost of a question."),
     ] = None
     largest: Annotated[
         list[str],
         typer.Option(
             metavar="ROLE=USD",
-            help="The most that a call of a role may cost, where traces say none; for each role.",
+            help="Largest cost of a call of a role, if the traces lack it; repeat for each role.",
         ),
     ] = field(default_factory=list)
 

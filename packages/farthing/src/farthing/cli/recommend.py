@@ -42,14 +42,14 @@ class RecommendedPromise:
     alias: Annotated[
         list[str],
         typer.Option(
-            "--alias", metavar="OLD=NEW", help="A model's name in the traces, and the one to have."
+            "--alias", metavar="OLD=NEW", help="A model's name in the traces, and its new name."
         ),
     ] = field(default_factory=list)
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="ROLE",
-            help="The model that is paid for today; else a guess: the one that most was paid for.",
+            help="The model you pay for today; by default the one with the highest total cost.",
         ),
     ] = None
 
@@ -63,7 +63,7 @@ def recommend(
     deadline: Annotated[
         float | None,
         typer.Option(
-            min=0, metavar="SECONDS", help="What 19 of 20 questions may take; else any time."
+            min=0, metavar="SECONDS", help="Seconds in which 19 of 20 questions must be answered."
         ),
     ] = None,
     holdout: Annotated[
@@ -76,14 +76,14 @@ def recommend(
     ] = None,
     seed: Seed = 0,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the bundle goes.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write the bundle to.")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where a page to read and pass on goes: report.html."),
+        typer.Option(metavar="FILE", help="Write an HTML report here, such as report.html."),
     ] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Add what was tried, the exact promise, all notes.")
+        bool, typer.Option("--details", help="Add methods tried, exact promise and notes.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:

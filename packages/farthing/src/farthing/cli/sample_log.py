@@ -10,9 +10,9 @@ from farthing.cli.console import remark
 
 
 def sample_log(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A .jsonl file, which is written.")
-    ] = Path("tickets.jsonl"),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The .jsonl file to write.")] = Path(
+        "tickets.jsonl"
+    ),
 ) -> None:
     """Write a sample log: 2,000 support tickets, each answered by three models.
 

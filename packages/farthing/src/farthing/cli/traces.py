@@ -44,7 +44,7 @@ def import_(
         typer.Option(
             "--from",
             metavar="NAME",
-            help="Their format.",
+            help="Format of the files.",
             show_default="looked at",
             autocompletion=completion.formats,
         ),

@@ -47,29 +47,27 @@ class Asked:
             help="PROVIDER/MODEL or URL#MODEL, such as http://localhost:8000/v1#llama.",
         ),
     ]
-    sample: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Requests that are drawn, all alike.")
-    ] = 1_500
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Requests to draw at random.")] = (
+        1_500
+    )
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="The model that is paid for today, and how it is reached."
-        ),
+        typer.Option(metavar="NAME", help="The model you pay for today, as PROVIDER/MODEL."),
     ] = None
     task: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="How answers are compared; else as the log proposes."),
+        typer.Option(metavar="NAME", help="How answers are compared; by default inferred."),
     ] = None
     judge: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="For prose: the model that says which answers say the same as the logged one.",
+            help="For prose: a model that says which answers mean the same as the logged one.",
         ),
     ] = None
     price: Annotated[
         list[str],
-        typer.Option(metavar="MODEL=IN,OUT", help="USD per million tokens, where none is known."),
+        typer.Option(metavar="MODEL=IN,OUT", help="USD per million tokens, if no price is known."),
     ] = ()  # type: ignore[assignment]  # a tuple, as defaults of dataclasses must not change
 
     @property
@@ -89,18 +87,16 @@ class Kept:
             "--epsilon",
             parser=read_epsilon,
             metavar="DECIMAL",
-            help="The share answered otherwise, by default 0.05.",
+            help="Share of answers that may differ, by default 0.05.",
         ),
     ] = None
     confidence: Annotated[
         Fraction | None,
-        typer.Option(
-            parser=read_confidence, metavar="DECIMAL", help="How sure it is. Default 0.9."
-        ),
+        typer.Option(parser=read_confidence, metavar="DECIMAL", help="Confidence. Default 0.9."),
     ] = None
     store: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where replies are kept.", show_default="LOG.try.db"),
+        typer.Option(metavar="FILE", help="Store to keep replies in.", show_default="LOG.try.db"),
     ] = None
     out: Annotated[
         Path | None,
@@ -108,7 +104,7 @@ class Kept:
     ] = None
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A page to read and pass on, such as report.html."),
+        typer.Option(metavar="FILE", help="Write an HTML report here, such as report.html."),
     ] = None
 
 
@@ -120,9 +116,7 @@ def try_models(
     max_cost: MaxCost,
     kept: Kept,
     seed: Seed = 0,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Ask the models without asking you first.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """Ask cheaper models a sample of a log's requests, and say what could be saved with them.
