@@ -6,7 +6,7 @@ from farthing.errors import InputError
 from farthing.models.base import Message
 from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Expert, Mode, Segment
-from farthing_lab.corl.syntax import STYLES, conversation, prompt
+from farthing_lab.corl.episode import STYLES, conversation, prompt
 
 MODE = Mode("medium", 1_500_000)
 EXPERTS = (Expert("small", "$0.1 in and $0.4 out per million tokens"), Expert("large"))

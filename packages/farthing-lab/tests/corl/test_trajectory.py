@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from farthing.models.base import Message
 from farthing_lab.corl.base import Episode, Mode, Segment
-from farthing_lab.corl.trajectory import (
+from farthing_lab.corl.rollouts import (
     Layout,
     Trajectory,
     trajectory,

@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from farthing_lab.corl.syntax import Ask, FinalAnswer, read
+from farthing_lab.corl.episode import Ask, FinalAnswer, read
 from farthing_lab.lm.make import LENGTHS
 from farthing_lab.lm.networks import (
     CONTEXT,

@@ -79,8 +79,7 @@ def warm(
 
     Example: farthing corl warm --pool pool.toml --out warm
     """
-    from farthing_lab.corl.checkpoint import check_out
-    from farthing_lab.corl.pool import find
+    from farthing_lab.corl.pool import check_out, find
 
     check_folder(out)
     check_out(out)
@@ -173,7 +172,7 @@ def train(
     Example: farthing corl train --pool four --out controller
     """
     from farthing import plugins
-    from farthing_lab.corl.checkpoint import check_out, pool_to_train
+    from farthing_lab.corl.pool import check_out, pool_to_train
 
     check_folder(out)
     check_out(out)
@@ -364,7 +363,7 @@ def run(
 
 def _pool(controller: Path | None, name: str | None) -> "tuple[ControllerPool, dict[str, float]]":
     """Return the pool with its controller, and what calls cost on average, where that is known."""
-    from farthing_lab.corl.checkpoint import pool_of
+    from farthing_lab.corl.pool import pool_of
 
     found = pool_of(controller, name)
     return found.pool, found.card.call_cost_usd if found.card else {}

@@ -18,8 +18,7 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 from farthing_lab.corl.allocations import PromptBatch, RolloutAllocation, Successes, allocated, even
 from farthing_lab.corl.base import Episode, Mode
 from farthing_lab.corl.episode import Rules
-from farthing_lab.corl.rollouts import Experts, Sampler, Voice, rollouts
-from farthing_lab.corl.trajectory import trajectory
+from farthing_lab.corl.rollouts import Experts, Sampler, Voice, rollouts, trajectory
 from farthing_lab.lm.checkpoint import TrainingState
 from farthing_lab.lm.masked_ppo import (
     EpisodeBatch,

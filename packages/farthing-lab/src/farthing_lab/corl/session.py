@@ -14,8 +14,7 @@ from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Rules
 from farthing_lab.corl.live import check_readable
 from farthing_lab.corl.pool import ControllerPool
-from farthing_lab.corl.rollouts import FrozenExperts, Voice
-from farthing_lab.corl.trajectory import PLAIN, Decode, Encode, Layout
+from farthing_lab.corl.rollouts import PLAIN, Decode, Encode, FrozenExperts, Layout, Voice
 from farthing_lab.lm import symbols
 from farthing_lab.models.local import ends_of
 from farthing_lab.models.weights import load

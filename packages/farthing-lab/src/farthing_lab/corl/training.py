@@ -25,16 +25,13 @@ from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.traces.arrays import IntArray
 from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.checkpoint import CARD, TRAINING, Card, check_out, settle
-from farthing_lab.corl.episode import ControllerTurn
+from farthing_lab.corl.episode import ControllerTurn, stripped
 from farthing_lab.corl.episode import begin as begin_episode
+from farthing_lab.corl.evaluation import check_replies
 from farthing_lab.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Watch, learn
-from farthing_lab.corl.pool import ControllerPool
-from farthing_lab.corl.population import check_replies
-from farthing_lab.corl.rollouts import ExpertReply, heard
+from farthing_lab.corl.pool import CARD, TRAINING, Card, ControllerPool, check_out, settle
+from farthing_lab.corl.rollouts import PLAIN, ExpertReply, heard, trajectory
 from farthing_lab.corl.session import PoolSession, chat_layout
-from farthing_lab.corl.syntax import stripped
-from farthing_lab.corl.trajectory import PLAIN, trajectory
 from farthing_lab.lm import supervised
 from farthing_lab.lm.adapters import adapt, adapted, learning, save
 from farthing_lab.lm.masked_ppo import Settings

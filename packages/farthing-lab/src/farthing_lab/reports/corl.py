@@ -12,11 +12,10 @@ from rich.text import Text
 from farthing.money import dollars, rounded_usd, significant, usd_from_nano
 from farthing.process.value import AnswerFigures
 from farthing.reports.table import Table as ReportTable
-from farthing_lab.corl.certificate import Certified
+from farthing_lab.corl.certificate import Certified, role_of
 from farthing_lab.corl.evaluation import ControllerEvaluation, IntervalEstimate, ModeEvaluation
 from farthing_lab.corl.live import LiveAnswer
-from farthing_lab.corl.optimum import PlanOutcome
-from farthing_lab.corl.traces import role_of
+from farthing_lab.corl.plan import PlanOutcome
 
 Record = dict[str, Any]
 SHARES = ("accuracy", "call_ratio", "over_budget", "reward")
