@@ -20,7 +20,7 @@ from farthing.models.prices import FREE, PriceTable
 from farthing.tasks.base import Question
 from farthing_lab.corl import checkpoint as folders
 from farthing_lab.corl import learner, training
-from farthing_lab.corl.base import Episode
+from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.learner import TrainingSchedule, Update
 from farthing_lab.corl.pool import read_pool
 from farthing_lab.corl.rollouts import ExpertReply, RolloutSampling, rollouts

@@ -10,7 +10,8 @@ import torch
 from tiny_controllers import HIGH, LOW, RULES, Perfect, Script, voice
 
 from farthing import plugins
-from farthing_lab.corl.base import Episode, Segment
+from farthing_lab.corl.base import Segment
+from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.hooks import LogitsHook, ThinkingLimit, no_calls
 from farthing_lab.corl.rollouts import Sampler, Voice, rollouts, trajectory
 from farthing_lab.lm.masked_ppo import (

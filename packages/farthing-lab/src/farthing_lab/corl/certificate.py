@@ -45,7 +45,8 @@ from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, CallError, SplitName, Trace
 from farthing.traces.pool import in_order
 from farthing.traces.trace_kind import CONTROLLER
-from farthing_lab.corl.base import Episode, Mode
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.evaluation import Watch, alone, check_replies, greedy
 from farthing_lab.corl.pool import GeneratedQuestions
 from farthing_lab.corl.rollouts import ExpertReply

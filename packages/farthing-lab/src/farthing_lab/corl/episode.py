@@ -31,14 +31,14 @@ it shows that such a prompt keeps a controller from ever finding out what calls 
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 from farthing.errors import InputError
 from farthing.models.base import Finish, Message
 from farthing.money import dollars
 from farthing.tasks.templates import BUILT_IN, PromptTemplates
 from farthing.traces.trace_kind import CONTROLLER
-from farthing_lab.corl.base import Ending, Episode, Expert, MadeCall, Mode, Segment
+from farthing_lab.corl.base import Ending, Expert, MadeCall, Mode, Segment
 
 STOPS = ("</call>", "</answer>")
 """Where a controller's turn ends."""
@@ -293,8 +293,8 @@ class ControllerTurn:
 
 
 @dataclass(frozen=True)
-class Play:
-    """An episode under way; every step returns the next one."""
+class Episode:
+    """One question under a mode; every step returns the episode after it."""
 
     rules: Rules
     question: str
@@ -305,11 +305,27 @@ class Play:
     asked: Ask | None = None
     """The call that is to be made or refused next."""
     answer: str | None = None
+    """What stands in the controller's `<answer>`; None where it gave none."""
     ended_by: Ending | None = None
+    """None while it is under way."""
     own_nano: int = 0
+    """What the controller's own writing cost, in nano-dollars."""
     turns: int = 0
+    """How often the controller wrote."""
     malformed: int = 0
+    """Turns that could not be read as a call or an answer."""
     refused: int = 0
+    """Calls that the hard budget did not allow."""
+
+    @property
+    def cost_nano(self) -> int:
+        """What it cost so far: the controller and the experts, in nano-dollars."""
+        return self.own_nano + sum(call.cost_nano for call in self.calls)
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether it cost more than its mode's budget."""
+        return self.cost_nano > self.mode.budget_nano
 
     @property
     def over(self) -> bool:
@@ -325,7 +341,7 @@ class Play:
             raise ValueError("no call is to be made")
         return self.question if self.asked.question is None else self.asked.question
 
-    def wrote(self, written: ControllerTurn) -> "Play":
+    def wrote(self, written: ControllerTurn) -> "Episode":
         """Return the episode after a controller's turn.
 
         The last turn can only answer: a call whose reply nobody reads is not made.
@@ -349,7 +365,7 @@ class Play:
             return replace(after, asked=move)
         return _told(after, move.fault, move.name)
 
-    def heard(self, reply: str, call: MadeCall) -> "Play":
+    def heard(self, reply: str, call: MadeCall) -> "Episode":
         """Return the episode after the call that it asked for; a failed one is told as a message.
 
         The controller is shown `reply`, less its tags.
@@ -361,35 +377,24 @@ class Play:
         shown = replied(reply)
         return _with(after, shown) if shown else _told(after, "silent", expert)
 
-    def refuse(self) -> "Play":
+    def refuse(self) -> "Episode":
         """Return the episode after a call that the hard budget does not allow."""
         expert = self._expert()
         after = replace(self, asked=None, refused=self.refused + 1)
         return _told(after, "money", expert)
 
-    def stop(self, by: Ending, cost_nano: int = 0) -> "Play":
+    def stop(self, by: Ending, cost_nano: int = 0) -> "Episode":
         """Return the episode at an end that the controller did not choose.
 
         `cost_nano` is what a turn cost that came to nothing.
         """
         return replace(self, asked=None, ended_by=by, own_nano=self.own_nano + cost_nano)
 
-    def episode(self) -> Episode:
+    def episode(self) -> Self:
+        """Return the episode, which has to have ended."""
         if self.ended_by is None:
             raise ValueError("the episode has not ended")
-        return Episode(
-            question=self.question,
-            mode=self.mode,
-            prompt=self.prompt,
-            segments=self.segments,
-            calls=self.calls,
-            answer=self.answer,
-            ended_by=self.ended_by,
-            own_nano=self.own_nano,
-            turns=self.turns,
-            malformed=self.malformed,
-            refused=self.refused,
-        )
+        return self
 
     def _expert(self) -> str:
         if self.asked is None:
@@ -397,7 +402,7 @@ class Play:
         return self.asked.expert
 
 
-def begin(rules: Rules, question: str, mode: Mode) -> Play:
+def begin(rules: Rules, question: str, mode: Mode) -> Episode:
     """Return an episode before its first turn; raises like `prompt`.
 
     >>> play = begin(Rules((Expert("small"),), "compact"), "a=4;a?", Mode("low", 0))
@@ -409,15 +414,15 @@ def begin(rules: Rules, question: str, mode: Mode) -> Play:
     >>> episode.answer, episode.cost_nano, episode.over_budget
     ('4', 8, True)
     """
-    return Play(
+    return Episode(
         rules, question, mode, prompt(rules.style, mode, rules.experts, question, rules.prompts)
     )
 
 
-def _told(play: Play, why: Fault | Trouble, name: str) -> Play:
+def _told(play: Episode, why: Fault | Trouble, name: str) -> Episode:
     brief = play.rules.style == "compact"
     return _with(play, message(why, name, play.rules.names, brief=brief))
 
 
-def _with(play: Play, text: str) -> Play:
+def _with(play: Episode, text: str) -> Episode:
     return replace(play, segments=(*play.segments, Segment("environment", text)))

@@ -21,8 +21,8 @@ from farthing.promises.figures import accuracy_difference, clopper_pearson
 from farthing.recommendation.significance import t_quantile
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.episode import prompt, replied
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import Episode, prompt, replied
 from farthing_lab.corl.hooks import no_calls
 from farthing_lab.corl.plan import (
     PlanOutcome,
@@ -55,11 +55,16 @@ def recorded(
     replies = opened.experts.ask(calls)
     by_expert = [replies[k * len(questions) :][: len(questions)] for k in range(len(names))]
     check_replies(names, by_expert)
+    gold = [question.gold for question in questions]
+    right = [
+        [not r.error and opened.task.grade(r.text, one) for r, one in zip(some, gold, strict=True)]
+        for some in by_expert
+    ]
     own = alone(opened, questions)
     calling, passing = _writing(opened, questions, by_expert)
     return Population(
         names=names,
-        right=np.array([_right(opened, questions, some) for some in by_expert], dtype=float),
+        right=np.array(right, dtype=float),
         cost_nano=np.array([[reply.cost_nano for reply in some] for some in by_expert]),
         own_right=graded(opened, questions, own).astype(float),
         own_nano=np.array([episode.cost_nano for episode in own]),
@@ -129,13 +134,6 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
         return np.zeros(len(questions), dtype=np.int64)
     places = {name: at for at, name in enumerate(cells)}
     return np.array([places[question.group or ALL] for question in questions])
-
-
-def _right(
-    opened: PoolSession, questions: Sequence[Question], replies: Sequence[ExpertReply]
-) -> list[bool]:
-    pairs = zip(questions, replies, strict=True)
-    return [not r.error and opened.task.grade(r.text, one.gold) for one, r in pairs]
 
 
 def _answers(opened: PoolSession, by_expert: Sequence[Sequence[ExpertReply]]) -> IntArray:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -27,12 +26,12 @@ from farthing.tasks.base import Question, Task
 from farthing.tasks.templates import asked
 from farthing.traces.base import Call, CallError, Trace
 from farthing.traces.trace_kind import CONTROLLER
-from farthing_lab.corl.base import Episode, MadeCall, Mode
+from farthing_lab.corl.base import MadeCall, Mode
 from farthing_lab.corl.episode import (
     STOPS,
     ControllerTurn,
+    Episode,
     FinalAnswer,
-    Play,
     Rules,
     begin,
     closed,
@@ -152,7 +151,7 @@ class _EpisodeRun:
     controller: Controller
     question: Question
     budget: QuestionBudget
-    play: Play
+    play: Episode
     seed: int | None
     calls: list[Call] = field(default_factory=list)
     why: str = ""
@@ -167,7 +166,7 @@ class _EpisodeRun:
         trace = trace_of(self.question, controller.task, self.calls, truncated=truncated)
         return Controlled(episode, trace, self.why)
 
-    async def _write(self) -> Play:
+    async def _write(self) -> Episode:
         play, controller = self.play, self.controller
         sampling = controller.sampling
         prompt = Prompt(
@@ -191,7 +190,7 @@ class _EpisodeRun:
             return play.stop("failure", cost)
         return play.stop("budget", cost)
 
-    async def _call(self) -> Play:
+    async def _call(self) -> Episode:
         play, question = self.play, self.question
         name = play.asked.expert if play.asked else ""
         agent = next(agent for agent in self.controller.experts if agent.role == name)
@@ -295,7 +294,13 @@ def check_readable(pool: ControllerPool, *questions: str) -> None:
 def reads_symbols_alone(pool: ControllerPool) -> bool:
     """Return whether a pool's controller is a network of the project's own symbols."""
     settings = pool.models.sections[pool.controller].settings
-    return isinstance(settings, EmbeddedSettings | LocalSettings) and _ours(pool.weights())
+    if not isinstance(settings, EmbeddedSettings | LocalSettings):
+        return False
+    try:
+        told = msgspec.json.decode((pool.weights() / "tokenizer.json").read_bytes())
+        return bool(told["model"]["vocab"] == symbols.NUMBERS)
+    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        return False
 
 
 def check_symbols(pool: ControllerPool, *questions: str) -> None:
@@ -318,15 +323,6 @@ def check_symbols(pool: ControllerPool, *questions: str) -> None:
                 f"{mode.name}, style {pool.style}, has others, such as "
                 f"{' '.join(lacking[:3])}; {remedy}"
             )
-
-
-def _ours(folder: Path) -> bool:
-    file = folder / "tokenizer.json"
-    try:
-        vocabulary = msgspec.json.decode(file.read_bytes())["model"]["vocab"]
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
-        return False
-    return bool(vocabulary == symbols.NUMBERS)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ its tokenizer, and a card that says how it was made.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 from pathlib import Path
@@ -87,16 +87,13 @@ class GeneratedQuestions:
         ['sums-1', 'sums-1', 'sums-2', 'sums-2']
         """
         found: dict[str, Question] = {}
-        for question in self._in_turn(part, np.random.default_rng(seed)):
-            found.setdefault(question.text, question)
-            if len(found) == n:
-                break
-        return list(found.values())
-
-    def _in_turn(self, part: Part, generator: np.random.Generator) -> Iterator[Question]:
+        generator = np.random.default_rng(seed)
         while True:
             for at in generator.permutation(len(self.recipes)):
-                yield next(draw_of(part, self.recipes[at : at + 1], generator)).question()
+                question = next(draw_of(part, self.recipes[at : at + 1], generator)).question()
+                found.setdefault(question.text, question)
+                if len(found) == n:
+                    return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 from farthing.errors import ModelError
 from farthing.models.base import Message, Model, Prompt, Usage
 from farthing.models.prices import FREE, Price
-from farthing_lab.corl.base import Episode, MadeCall, Mode, Segment
-from farthing_lab.corl.episode import STOPS, ControllerTurn, Play, Rules, begin, closed
+from farthing_lab.corl.base import MadeCall, Mode, Segment
+from farthing_lab.corl.episode import STOPS, ControllerTurn, Episode, Rules, begin, closed
 from farthing_lab.models.generation import Hook, generate
 from farthing_lab.models.generation_rows import Generated, GenerationRow
 from farthing_lab.models.local import finished
@@ -87,10 +87,8 @@ def trajectory(
         encode: text to token ids, without special tokens.
         layout: how the controller's model reads a conversation.
 
-    >>> from farthing_lab.corl.base import Mode
     >>> texts = Segment("controller", "ab"), Segment("environment", "c")
-    >>> asked, mode = (Message("user", "q"),), Mode("low", 0)
-    >>> ended = Episode("q", mode, asked, texts, (), None, "turns", 0, 1)
+    >>> ended = Episode(Rules(()), "q", Mode("low", 0), (Message("user", "q"),), texts)
     >>> made = trajectory(ended, 0.0, lambda text: [ord(letter) for letter in text])
     >>> made.response_ids, made.response_mask
     ((97, 98, 99), (1, 1, 0))
@@ -177,19 +175,16 @@ class FrozenExperts:
         places = asyncio.Semaphore(self.together)
 
         async def one(expert: str, question: str) -> ExpertReply:
-            async with places:
-                return await self._one(expert, question)
+            prompt = self._prompt(question)
+            try:
+                async with places:
+                    done = await self.models[expert].complete(prompt)
+            except ModelError as error:
+                cost = self.models[expert].largest_cost_nano(prompt)
+                return ExpertReply("", cost, error=str(error))
+            return ExpertReply(self.shown(done.text), done.cost_nano or 0, done.usage)
 
         return await asyncio.gather(*(one(*call) for call in calls))
-
-    async def _one(self, expert: str, question: str) -> ExpertReply:
-        prompt = self._prompt(question)
-        try:
-            done = await self.models[expert].complete(prompt)
-        except ModelError as error:
-            cost = self.models[expert].largest_cost_nano(prompt)
-            return ExpertReply("", cost, error=str(error))
-        return ExpertReply(self.shown(done.text), done.cost_nano or 0, done.usage)
 
     def _prompt(self, question: str) -> Prompt:
         return Prompt((Message("user", question),), max_tokens=self.max_tokens)
@@ -211,7 +206,7 @@ class Voice:
     hooks: tuple[Hook, ...] = ()
     """Change the logits, one after another: whatever it writes is drawn from what they leave."""
 
-    def ids(self, play: Play) -> list[int]:
+    def ids(self, play: Episode) -> list[int]:
         """Return an episode so far as token ids; what was sampled is kept as it was."""
         begun = self.encode(self.layout.begin(play.prompt))
         pieces = (s.ids or self.encode(self.layout.text(s)) for s in play.segments)
@@ -281,12 +276,16 @@ def rollouts(
 
 def _turn(
     voice: Voice,
-    plays: Sequence[Play],
+    plays: Sequence[Episode],
     experts: Experts,
     generator: np.random.Generator,
     sampling: RolloutSampling,
-) -> list[Play]:
-    after = [_unpaid(voice, play, sampling.hard_nano) for play in plays]
+) -> list[Episode]:
+    after, hard = list(plays), sampling.hard_nano
+    if hard is not None:
+        largest = [voice.largest_nano(len(voice.ids(play))) for play in plays]
+        paid = [play.cost_nano + nano <= hard for play, nano in zip(plays, largest, strict=True)]
+        after = [one if fits else one.stop("budget") for one, fits in zip(plays, paid, strict=True)]
     going = [at for at, play in enumerate(after) if not play.over]
     contexts = [voice.ids(after[at]) for at in going]
     seeds = generator.integers(2**62, size=len(plays))[going].tolist()
@@ -302,21 +301,18 @@ def _turn(
     done = generate(voice.network, rows, voice.hooks)
     for at, ids, generated in zip(going, contexts, done, strict=True):
         after[at] = after[at].wrote(voice.written(len(ids), generated))
-    return _replied(after, experts, sampling.hard_nano)
-
-
-def _unpaid(voice: Voice, play: Play, hard_nano: int | None) -> Play:
-    if hard_nano is None:
-        return play
-    most = voice.largest_nano(len(voice.ids(play)))
-    return play if _spent(play) + most <= hard_nano else play.stop("budget")
+    return _replied(after, experts, hard)
 
 
 _TAG_TOKENS = 12
 
 
-def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> list[Play]:
-    after = [_refused(play, experts, hard_nano) for play in plays]
+def _replied(plays: Sequence[Episode], experts: Experts, hard_nano: int | None) -> list[Episode]:
+    after = list(plays)
+    for at, play in enumerate(plays):
+        if hard_nano is not None and play.asked is not None:
+            most = play.cost_nano + experts.largest_nano(play.asked.expert, play.asks)
+            after[at] = play if most <= hard_nano else play.refuse()
     asking = [at for at, play in enumerate(after) if play.asked is not None]
     calls = [(after[at].asked.expert, after[at].asks) for at in asking]  # type: ignore[union-attr]
     for at, (expert, _), reply in zip(asking, calls, experts.ask(calls), strict=True):
@@ -324,20 +320,9 @@ def _replied(plays: Sequence[Play], experts: Experts, hard_nano: int | None) -> 
     return after
 
 
-def heard(play: Play, expert: str, reply: ExpertReply) -> Play:
+def heard(play: Episode, expert: str, reply: ExpertReply) -> Episode:
     """Return an episode after the reply of the expert that it called."""
     made = MadeCall(
         play.turns, expert, play.asks, reply.text, reply.cost_nano, reply.usage, reply.error
     )
     return play.heard(reply.text, made)
-
-
-def _refused(play: Play, experts: Experts, hard_nano: int | None) -> Play:
-    if play.asked is None or hard_nano is None:
-        return play
-    most = experts.largest_nano(play.asked.expert, play.asks)
-    return play if _spent(play) + most <= hard_nano else play.refuse()
-
-
-def _spent(play: Play) -> int:
-    return play.own_nano + sum(call.cost_nano for call in play.calls)

@@ -23,7 +23,7 @@ from farthing_lab.corl.live import (
 )
 from farthing_lab.corl.pool import ControllerPool, pool_of
 
-_ENDED: Mapping[EpisodeEnding, tuple[Ending, str]] = {
+_ENDED: Mapping[EpisodeEnding | None, tuple[Ending, str]] = {
     "answer": ("policy", "the controller answered in turn {turns} of {most}"),
     "turns": ("policy", "the controller gave no answer in {turns} turns"),
     "budget": ("budget", "the controller could not be paid for more than {turns} turns of {most}"),

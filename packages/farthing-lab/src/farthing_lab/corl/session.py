@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -71,12 +72,12 @@ def load_voice(
         raise InputError(f"{folder}: the controller cannot be loaded: {problem}") from None
     network.eval()
     ends = ends_of(network, tokenizer)
-    if tokenizer.get_vocab() == symbols.NUMBERS:
-        reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.said, PLAIN
-    else:
-        reads = *_texts(tokenizer), chat_layout(tokenizer, folder)
-    encode, decode, layout = reads
-    return Voice(network, encode, decode, ends, layout, price, max_tokens), tokenizer
+    reads: tuple[Encode, Decode, Layout] = symbols.encode, symbols.said, PLAIN
+    if tokenizer.get_vocab() != symbols.NUMBERS:
+        encode = partial(tokenizer.encode, add_special_tokens=False)
+        decode = partial(tokenizer.decode, skip_special_tokens=True)
+        reads = encode, decode, chat_layout(tokenizer, folder)
+    return Voice(network, *reads[:2], ends, reads[2], price, max_tokens), tokenizer
 
 
 def chat_layout(tokenizer: Any, folder: Path) -> Layout:
@@ -100,15 +101,3 @@ def chat_layout(tokenizer: Any, folder: Path) -> Layout:
         raise InputError(f"{folder}: its chat template changes earlier turns; use another model")
     before, after = whole.removeprefix(f"{start}{own}").split(reply)
     return Layout(begin, before, after)
-
-
-def _texts(tokenizer: Any) -> tuple[Encode, Decode]:
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=False)
-        return ids
-
-    def decode(ids: Sequence[int]) -> str:
-        text: str = tokenizer.decode(ids, skip_special_tokens=True)
-        return text
-
-    return encode, decode

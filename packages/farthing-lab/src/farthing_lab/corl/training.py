@@ -24,8 +24,8 @@ from farthing.errors import InputError
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.traces.arrays import IntArray
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.episode import ControllerTurn, stripped
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import ControllerTurn, Episode, stripped
 from farthing_lab.corl.episode import begin as begin_episode
 from farthing_lab.corl.evaluation import check_replies
 from farthing_lab.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Watch, learn
