@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import fisher_exact
 
-from farthing_lab.corl import checkpoint as folders
+from farthing_lab.corl import pool as folders
 from farthing_lab.corl.evaluation import graded, greedy
 from farthing_lab.corl.pool import BUILT_IN, built_in
 from farthing_lab.corl.session import PoolSession

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 
 from farthing.errors import InputError
 from farthing.models.prices import FREE, PriceTable, Rates, TokenPrice
-from farthing_lab.corl import checkpoint as folders
 from farthing_lab.corl import learner
+from farthing_lab.corl import pool as folders
 from farthing_lab.corl.evaluation import greedy
 from farthing_lab.corl.learner import TrainingSchedule, Update
 from farthing_lab.corl.pool import ListedQuestions, read_pool

@@ -18,8 +18,8 @@ from tiny_models import write_weights
 from farthing.errors import InputError
 from farthing.models.prices import FREE, PriceTable
 from farthing.tasks.base import Question
-from farthing_lab.corl import checkpoint as folders
 from farthing_lab.corl import learner, training
+from farthing_lab.corl import pool as folders
 from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.learner import TrainingSchedule, Update
 from farthing_lab.corl.pool import read_pool

@@ -21,8 +21,8 @@ from farthing_lab.corl.learner import (
     _decided,
     learn,
 )
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import MaskedTrainer, Settings
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.rl.episode_rewards import Outcomes, RecentCosts
 from farthing_lab.tasks.arithmetic import ARITHMETIC, Recipe, draw_of
 

@@ -19,8 +19,8 @@ from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import ControllerTurn, Episode, Rules, begin
 from farthing_lab.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Update, learn
 from farthing_lab.corl.rollouts import Asked, Experts, RolloutSampling, Voice, rollouts
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import MaskedTrainer, Settings
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.supervised import Example, train
 from farthing_lab.lm.supervised import TrainingCourse as Lessons
 from farthing_lab.lm.symbols import encode

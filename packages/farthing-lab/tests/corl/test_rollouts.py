@@ -12,7 +12,7 @@ from farthing.models.base import Usage
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.rollouts import Asked, Layout, RolloutSampling, Voice, rollouts, trajectory
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.symbols import NUMBERS, encode
 from farthing_lab.models.generation import Context
 from farthing_lab.tasks.arithmetic import solve

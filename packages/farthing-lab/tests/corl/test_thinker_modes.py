@@ -22,7 +22,7 @@ from farthing_lab.corl.certificate import (
     certify_modes,
 )
 from farthing_lab.corl.pool import GeneratedQuestions
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.overthinking import RECIPES
 from farthing_lab.lm.symbols import NUMBERS, encode
 from farthing_lab.methods.thinkers.training import length, think

@@ -10,12 +10,14 @@ from farthing_lab.methods.ccpo.learner import leaf_count, set_charge
 from farthing_lab.rl.actor_critic import (
     ActorCritic,
     Critics,
+    Episodes,
+    Questions,
     RollOut,
     SampledSurrogate,
+    draw,
     question_stream,
     vtrace,
 )
-from farthing_lab.rl.rollout import Episodes, Questions, draw
 from farthing_lab.rl.soft_set import policy_probabilities, soft_mask_log, soft_set_policy
 
 T, L = 3, 2

@@ -18,7 +18,6 @@ from farthing_lab.corl.allocations import PromptBatch, RolloutAllocation, Succes
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Episode, Rules
 from farthing_lab.corl.rollouts import Experts, Sampler, Voice, rollouts, trajectory
-from farthing_lab.lm.checkpoint import TrainingState
 from farthing_lab.lm.masked_ppo import (
     EpisodeBatch,
     Learners,
@@ -26,6 +25,7 @@ from farthing_lab.lm.masked_ppo import (
     Settings,
     UpdateFigures,
 )
+from farthing_lab.lm.supervised import TrainingState
 from farthing_lab.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
 from farthing_lab.rl.discount import Horizon
 from farthing_lab.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward

@@ -116,33 +116,43 @@ low ($0.001) is below the price of any call ($0.005). Raise it, or choose cheape
     if nothing and not curves.call_ratio[-n:].any():
         cause, message = (
             "no-calls",
-            f"No episode called an expert in the last {n} updates, and the reward is "
-            f"{_number(reward)}: {_why_no_calls(bool(curves.call_ratio.any()), prices)}",
+            (
+                f"No episode called an expert in the last {n} updates, and the reward is "
+                f"{_number(reward)}: {_why_no_calls(bool(curves.call_ratio.any()), prices)}"
+            ),
         )
     elif kl > limits.kl:
         cause, message = (
             "kl",
-            f"The policy is {_number(kl)} nats a token away from the reference, over the last "
-            f"{n} updates; the limit is {_number(limits.kl)}. "
-            "Raise the KL coefficient, or lower the learning rate.",
+            (
+                f"The policy is {_number(kl)} nats a token away from the reference, over the last "
+                f"{n} updates; the limit is {_number(limits.kl)}. "
+                "Raise the KL coefficient, or lower the learning rate."
+            ),
         )
     elif entropy <= limits.no_entropy and (nothing or reward < limits.kept * most):
         cause, message = (
             "entropy",
-            f"The entropy fell to {_number(entropy)} nats a token, so that nothing new is tried, "
-            f"and {fall}. Raise the entropy coefficient, or lower the learning rate.",
+            (
+                f"The entropy fell to {_number(entropy)} nats a token, so that nothing new is "
+                f"tried, and {fall}. Raise the entropy coefficient, or lower the learning rate."
+            ),
         )
     elif nothing and most > limits.no_reward:
         cause, message = (
             "reward",
-            f"{fall[0].upper()}{fall[1:]}, though experts are called. "
-            "Go back to the checkpoint of that time, with a lower learning rate.",
+            (
+                f"{fall[0].upper()}{fall[1:]}, though experts are called. "
+                "Go back to the checkpoint of that time, with a lower learning rate."
+            ),
         )
     elif nothing:
         cause, message = (
             "reward",
-            f"The reward has been {_number(reward)} or less from the first update. "
-            "Raise the budgets, ask easier questions, or improve the warm start.",
+            (
+                f"The reward has been {_number(reward)} or less from the first update. "
+                "Raise the budgets, ask easier questions, or improve the warm start."
+            ),
         )
     else:
         return None

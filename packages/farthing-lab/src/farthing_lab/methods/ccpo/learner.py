@@ -23,10 +23,17 @@ from farthing.process.replay import paths
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing_lab.methods.ccpo.policy import NetworkPolicy
 from farthing_lab.promises.online import OnlineThreshold, run_online, update
-from farthing_lab.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
+from farthing_lab.rl.actor_critic import (
+    ActorCritic,
+    Episodes,
+    Questions,
+    RollOut,
+    SampledSurrogate,
+    draw,
+    question_stream,
+)
 from farthing_lab.rl.discount import Discount, Horizon, cheapest_success
 from farthing_lab.rl.networks import Network
-from farthing_lab.rl.rollout import Episodes, Questions, draw
 from farthing_lab.rl.schedules import SCHEDULES, ScheduleName
 from farthing_lab.rl.soft_set import (
     critical_threshold,

@@ -27,8 +27,17 @@ import numpy as np
 
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
-from farthing_lab.methods.planners.base import Remaining, S, Simulator, ending, score
-from farthing_lab.methods.planners.tree import Node, SearchBudget, SearchResult, reserve_nano
+from farthing_lab.methods.planners.base import (
+    Node,
+    Remaining,
+    S,
+    SearchBudget,
+    SearchResult,
+    Simulator,
+    ending,
+    reserve_nano,
+    score,
+)
 
 Critic = Callable[[Any, Any], float]
 """From a state and the one that a step led to: how much progress the step was, -1 to 1."""

@@ -25,8 +25,18 @@ from typing import Generic
 import numpy as np
 
 from farthing.methods.base import SystemCard
-from farthing_lab.methods.planners.base import Remaining, S, Simulator, affordable, ending, score
-from farthing_lab.methods.planners.tree import Node, SearchBudget, SearchResult, reserve_nano
+from farthing_lab.methods.planners.base import (
+    Node,
+    Remaining,
+    S,
+    SearchBudget,
+    SearchResult,
+    Simulator,
+    affordable,
+    ending,
+    reserve_nano,
+    score,
+)
 
 LONGEST_PLAY = 200
 """Steps of a random play at most."""

@@ -15,8 +15,14 @@ from torch import Tensor, nn
 
 from farthing.methods.base import Progress, Silent
 from farthing.traces.arrays import FloatArray, IntArray
-from farthing_lab.methods.agents.budget_mem.policy import FEATURES, Router
-from farthing_lab.methods.agents.budget_mem.table import DEPTH, TierTable, blinded, first_state
+from farthing_lab.methods.agents.budget_mem.policy import (
+    DEPTH,
+    FEATURES,
+    Router,
+    TierTable,
+    blinded,
+    first_state,
+)
 
 LOW, HIGH = 0.05, 0.95
 """Quantiles of the window that cost is measured by."""
