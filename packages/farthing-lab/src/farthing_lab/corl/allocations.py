@@ -37,6 +37,7 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.tasks.base import Question
 from farthing.traces.arrays import FloatArray, IntArray
+from farthing_lab.methods.allocators.plan_and_budget import whole as whole_shares
 
 KEPT = 0.9
 """Share of what is remembered that an update leaves, since the controller changes; ours."""
@@ -173,12 +174,8 @@ def in_proportion(weights: FloatArray, episodes: int) -> IntArray:
     >>> in_proportion(np.array([1.0, 1.0, 2.0]), 7)
     array([2, 2, 3])
     """
-    whole = weights if weights.sum() > 0 else np.ones(len(weights))
-    share = episodes * whole / whole.sum()
-    each: IntArray = np.floor(share).astype(np.int64)
-    most = np.argsort(each - share, kind="stable")
-    each[most[: episodes - each.sum()]] += 1
-    return each
+    any_weight = weights if weights.sum() > 0 else np.ones(len(weights))
+    return whole_shares(episodes * any_weight / any_weight.sum(), episodes)
 
 
 def allocated(allocation: RolloutAllocation, prompts: PromptBatch, episodes: int) -> IntArray:

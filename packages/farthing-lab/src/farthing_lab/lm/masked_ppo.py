@@ -171,16 +171,11 @@ class EpisodeBatch:
         )
 
     def take(self, rows: Tensor) -> "EpisodeBatch":
-        return EpisodeBatch(*(part[rows] for part in self._parts))
+        return EpisodeBatch(*(part[rows] for part in vars(self).values()))
 
     def on(self, device: torch.device) -> "EpisodeBatch":
         """Return the episodes where a network is."""
-        return EpisodeBatch(*(part.to(device) for part in self._parts))
-
-    @property
-    def _parts(self) -> tuple[Tensor, ...]:
-        said = (self.reward, self.group, self.prior, self.given)
-        return (self.tokens, self.ours, self.logprobs, *said)
+        return EpisodeBatch(*(part.to(device) for part in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -337,13 +332,8 @@ class _JudgedEpisodes:
         return cls(batch, seen, *parts)
 
     def take(self, rows: Tensor) -> "_JudgedEpisodes":
-        parts = (
-            *(self.written, self.mask, self.old, self.reference),
-            *(self.divergence, self.values, self.advantages, self.returns),
-        )
-        return _JudgedEpisodes(
-            self.batch.take(rows), self.seen[rows], *(part[rows] for part in parts)
-        )
+        batch, *parts = vars(self).values()
+        return _JudgedEpisodes(batch.take(rows), *(part[rows] for part in parts))
 
 
 def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:

@@ -241,15 +241,15 @@ def fit_estimates(train: TraceArrays) -> Estimates:
         train.roles,
         groups,
         np.array([logistic(seen[graded[:, m]], right[graded[:, m], m], STRENGTH) for m in models]),
-        np.array([_line(letters[made[:, m]], cost[made[:, m], m]) for m in models]),
+        np.array([rising_line(letters[made[:, m]], cost[made[:, m], m]) for m in models]),
         np.array([[cost[made[:, m], m].min(), cost[made[:, m], m].max()] for m in models]),
         np.array([right[graded[:, m], m].mean() for m in models]),
     )
 
 
-def _line(letters: FloatArray, cost: IntArray) -> FloatArray:
-    """Return the line of least squares that does not fall, [2]."""
-    spread = letters - letters.mean()
+def rising_line(x: FloatArray, y: FloatArray | IntArray) -> FloatArray:
+    """Return offset and slope of the line of least squares that does not fall, [2]."""
+    spread = x - x.mean()
     total = float((spread**2).sum())
-    slope = max(0.0, float((spread * cost).sum()) / total) if total > 0.0 else 0.0
-    return np.array([float(cost.mean()) - slope * float(letters.mean()), slope])
+    slope = max(0.0, float((spread * y).sum()) / total) if total > 0.0 else 0.0
+    return np.array([float(y.mean()) - slope * float(x.mean()), slope])

@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -197,67 +198,33 @@ def run(
     module: int, tier: int, memory: Memory, search: ParagraphSearch, prices: ModulePrices = PRICES
 ) -> tuple[Memory, int]:
     """Run a tier; return what is then remembered, and what it cost in nano-dollars."""
+    question, words = memory.question, reached(memory, tier)
     match MODULES[module]:
         case "search":
-            found = _search(tier, memory, search)
-            return Memory(memory.question, lines_of(found)), len(found) * prices.paragraph
+            found = list(search(question.text, min(_FOUND[tier], 6)))
+            for name in sorted(question.names)[:2] if tier == 2 else ():
+                found += search(name, 3)
+            return Memory(question, lines_of(found)), len(found) * prices.paragraph
         case "link":
-            linked, paragraphs = _link(tier, memory, search)
-            return linked, paragraphs * prices.paragraph
+            paid, asked = 0, list[str]()
+            for _ in range(tier):
+                names = leads(memory, 2 if tier == 1 else 3, asked)
+                asked += names
+                for name in names:
+                    linked = search(name, 2)
+                    paid += len(linked)
+                    memory = Memory(question, (*memory.lines, *lines_of(linked)))
+            return memory, paid * prices.paragraph
         case "filter":
-            kept = _filter(tier, memory)
+            kept = tuple(line for line in memory.lines if len(line.words & words) >= tier)
         case "rank":
-            kept = _rank(tier, memory)
+            ordered = sorted(distinct(memory.lines), key=lambda line: -len(line.words & words))
+            kept = tuple(ordered) if tier else memory.lines
         case _:
-            kept = _first(memory.lines, _READ[tier])
-            cost = sum(line.tokens for line in kept) * prices.read_token
-            return Memory(memory.question, kept), cost
-    return Memory(memory.question, kept), largest_nano(module, tier, memory, prices)
-
-
-def _search(tier: int, memory: Memory, search: ParagraphSearch) -> list[tuple[str, str]]:
-    question = memory.question
-    found = list(search(question.text, min(_FOUND[tier], 6)))
-    if tier == 2:
-        for name in sorted(question.names)[:2]:
-            found += search(name, 3)
-    return found
-
-
-def _link(tier: int, memory: Memory, search: ParagraphSearch) -> tuple[Memory, int]:
-    paid, asked = 0, list[str]()
-    for _ in range(tier):
-        names = leads(memory, 2 if tier == 1 else 3, asked)
-        asked += names
-        for name in names:
-            found = search(name, 2)
-            paid += len(found)
-            memory = Memory(memory.question, (*memory.lines, *lines_of(found)))
-    return memory, paid
-
-
-def _filter(tier: int, memory: Memory) -> tuple[Sentence, ...]:
-    if tier == 0:
-        return memory.lines
-    words = reached(memory, tier)
-    return tuple(line for line in memory.lines if len(line.words & words) >= tier)
-
-
-def _rank(tier: int, memory: Memory) -> tuple[Sentence, ...]:
-    if tier == 0:
-        return memory.lines
-    words = reached(memory, tier)
-    return tuple(sorted(distinct(memory.lines), key=lambda line: -len(line.words & words)))
-
-
-def _first(lines: Sequence[Sentence], tokens: int) -> tuple[Sentence, ...]:
-    kept = list[Sentence]()
-    for line in lines:
-        tokens -= line.tokens
-        if tokens < 0:
-            break
-        kept.append(line)
-    return tuple(kept)
+            read = accumulate(line.tokens for line in memory.lines)
+            kept = memory.lines[: sum(tokens <= _READ[tier] for tokens in read)]
+            return Memory(question, kept), sum(one.tokens for one in kept) * prices.read_token
+    return Memory(question, kept), largest_nano(module, tier, memory, prices)
 
 
 ABOUT_STEP = 2 * len(MODULES)
@@ -456,9 +423,7 @@ class TierTable:
         return len(self.right)
 
     def take(self, rows: IntArray) -> "TierTable":
-        return TierTable(
-            self.features[rows], self.step_nano[rows], self.right[rows], self.cost_nano[rows]
-        )
+        return TierTable(*(part[rows] for part in vars(self).values()))
 
     def followed(self, router: Router) -> IntArray:
         """Return which of the 243 the likeliest tiers lead to, [Q]."""

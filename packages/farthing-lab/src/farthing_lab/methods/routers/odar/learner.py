@@ -21,7 +21,7 @@ Source: Ma et al. 2026, arXiv:2602.23681 (the abstract; the population variance 
 How hard a question is, is learned: how likely the answer so far is wrong, by what is seen so far.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
 from farthing.features.calls import CallFeatures
-from farthing.methods.base import Dataset, Fitted, Learner, Method, Progress, Variant
+from farthing.methods.base import Fitted, Learner, Method, Progress
+from farthing.methods.lookahead.learner import where_independent
 from farthing.methods.scorer import SIGNALS, Scorers, fit_to, logistic, on_scale
 from farthing.methods.serialization import finite, rebuilt, state_of, under
 from farthing.process.action_space import ActionSpace, SpaceName, items_of, recorded_space
@@ -430,13 +431,6 @@ def _held_out_loss(seen: FloatArray, wrong: BoolArray, out: BoolArray, strength:
 
 
 def _card(name: str, label: str, meaning: str, learner: Learner, place: int) -> Method:
-    def where_independent(dataset: Dataset) -> Sequence[Variant]:
-        """Return who takes part: nobody where calls saw each other: then none can be skipped."""
-        if not dataset.traces.independent.all():
-            note = "calls saw earlier ones, so none can be skipped"
-            return [Variant(name, label, None, note)]
-        return [Variant(name, label, learner)]
-
     return Method(
         name=name,
         label=label,
@@ -448,7 +442,7 @@ def _card(name: str, label: str, meaning: str, learner: Learner, place: int) -> 
         needs=("independent calls",),
         imports=("sklearn.linear_model",),
         varies_with=frozenset({"seed"}),
-        variants=where_independent,
+        variants=where_independent(name, label, learner),
         place=place,
     )
 
