@@ -10,8 +10,14 @@ left; so a plan is made anew after everything that happens.
     value(state)               what it is worth to end here, 0 to 1
 
 Money is held as the meter holds it: an action is done only where the most that it can cost is left.
-Some simulators can say more, and planners use it where they can: `ScoringSimulator`,
-`EndingSimulator`, `DefaultingSimulator`, `BatchSimulator`.
+Some simulators can say more, and planners use it where they can:
+
+    score(state)          a guess of what a state that is no end will be worth, 0 to 1
+    ending(state)         the action that ends it at once, at the same largest cost everywhere
+    usual(state, left)    what one does who does not plan; None where nothing can be paid
+    follow(state, actions, left, n, rng)
+                          what n executions are worth that begin with each action and then do the
+                          usual, [A, n]; each column is drawn with the same random numbers
 
 Where a model writes reasoning, a drawn state is a text, and whoever has paid for it can go on from
 it, or leave it and go on from another. So a search pays for each step once, and keeps its state in
@@ -22,13 +28,12 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from farthing.errors import BudgetError, InputError
 from farthing.money import dollars
-from farthing.traces.arrays import FloatArray
 
 S = TypeVar("S", bound=Hashable)
 LONGEST = 10_000
@@ -104,48 +109,6 @@ class Simulator(Protocol[S]):
         ...
 
 
-@runtime_checkable
-class ScoringSimulator(Protocol):
-    """A simulator that can also guess how promising a state is that is no end."""
-
-    def score(self, state: Any) -> float:
-        """Return a guess of what a state will be worth, 0 to 1."""
-        ...
-
-
-@runtime_checkable
-class EndingSimulator(Protocol):
-    """A simulator that can end at once from every state, at the same largest cost everywhere."""
-
-    def ending(self, state: Any) -> int:
-        """Return the index of the action that ends it."""
-        ...
-
-
-@runtime_checkable
-class DefaultingSimulator(Protocol):
-    """A simulator that knows what one does who does not plan."""
-
-    def usual(self, state: Any, left: Remaining) -> int | None:
-        """Return the index of an action that can be paid; None where there is none."""
-        ...
-
-
-@runtime_checkable
-class BatchSimulator(Protocol):
-    """A simulator that can execute many times at once."""
-
-    def follow(
-        self, state: Any, actions: Sequence[int], left: Remaining, n: int, rng: np.random.Generator
-    ) -> FloatArray:
-        """Return what n executions are worth that begin with each action and then do the usual.
-
-        Returns:
-            [A, n]; each column is drawn with the same random numbers.
-        """
-        ...
-
-
 class Planner(Protocol):
     """What a card of kind `planner` makes."""
 
@@ -183,24 +146,23 @@ def affordable(simulator: Simulator[S], state: S, left: Remaining) -> list[int]:
 
 def score(simulator: Simulator[S], state: S) -> float:
     """Return the simulator's guess of a state's worth; where it has none, what ending is worth."""
-    return (
-        simulator.score(state)
-        if isinstance(simulator, ScoringSimulator)
-        else simulator.value(state)
-    )
+    found: float = getattr(simulator, "score", simulator.value)(state)
+    return found
 
 
 def ending(simulator: Simulator[S], state: S) -> int | None:
     """Return the action that ends it at once; None where the simulator has none, or it ended."""
-    if isinstance(simulator, EndingSimulator) and simulator.actions(state):
-        return simulator.ending(state)
-    return None
+    if not hasattr(simulator, "ending") or not simulator.actions(state):
+        return None
+    found: int = simulator.ending(state)
+    return found
 
 
 def usual(simulator: Simulator[S], state: S, left: Remaining) -> int | None:
     """Return what one does who does not plan; where nobody says so, the cheapest action."""
-    if isinstance(simulator, DefaultingSimulator):
-        return simulator.usual(state, left)
+    if hasattr(simulator, "usual"):
+        found: int | None = simulator.usual(state, left)
+        return found
     actions = simulator.actions(state)
     can = affordable(simulator, state, left)
     return min(can, key=lambda i: actions[i].expected_nano) if can else None

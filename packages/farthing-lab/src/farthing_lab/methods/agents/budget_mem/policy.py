@@ -198,7 +198,7 @@ def run(
     module: int, tier: int, memory: Memory, search: ParagraphSearch, prices: ModulePrices = PRICES
 ) -> tuple[Memory, int]:
     """Run a tier; return what is then remembered, and what it cost in nano-dollars."""
-    question, words = memory.question, reached(memory, tier)
+    question = memory.question
     match MODULES[module]:
         case "search":
             found = list(search(question.text, min(_FOUND[tier], 6)))
@@ -216,8 +216,10 @@ def run(
                     memory = Memory(question, (*memory.lines, *lines_of(linked)))
             return memory, paid * prices.paragraph
         case "filter":
+            words = reached(memory, tier)
             kept = tuple(line for line in memory.lines if len(line.words & words) >= tier)
         case "rank":
+            words = reached(memory, tier)
             ordered = sorted(distinct(memory.lines), key=lambda line: -len(line.words & words))
             kept = tuple(ordered) if tier else memory.lines
         case _:
