@@ -32,11 +32,6 @@ class Mode:
     """B(mode): an episode that costs more earns nothing, in nano-dollars."""
 
     def __post_init__(self) -> None:
-        """Refuse a budget below 0, and a name that is none.
-
-        Raises:
-            InputError: it is so.
-        """
         if self.budget_nano < 0:
             raise InputError(f"the mode '{self.name}' has a budget below $0; give at least $0")
         if not self.name.strip():
@@ -53,11 +48,6 @@ class Expert:
     """What a call costs, in words."""
 
     def __post_init__(self) -> None:
-        """Refuse a name that cannot be written in a call.
-
-        Raises:
-            InputError: it cannot.
-        """
         taken = self.name == CONTROLLER or is_reply(self.name)
         if taken or not _NAME.fullmatch(self.name):
             raise InputError(

@@ -101,20 +101,25 @@ def traces_of(
     opened: PoolSession, questions: Sequence[Question], part: SplitName, columns: Sequence[Column]
 ) -> list[Trace]:
     """Return questions of a part as traces of a pool, with a call of each column."""
-    rows = zip(questions, zip(*columns, strict=True), strict=True)
+    return _traces(questions, part, columns, opened.task.name)
+
+
+def _traces(
+    questions: Sequence[Question], part: SplitName, columns: Sequence[Column], task: str
+) -> list[Trace]:
     return [
         Trace(
             id=question.id,
             question=question.text,
             gold=list(question.gold),
             calls=list(calls),
-            task=opened.task.name,
+            task=task,
             group=question.group,
             split=part,
             **question.beside,
             independent=True,
         )
-        for question, calls in rows
+        for question, calls in zip(questions, zip(*columns, strict=True), strict=True)
     ]
 
 
@@ -252,8 +257,8 @@ def proved(pool: str, recorded: RecordedModes, asked: Promise) -> Certified:
     policy = modes_policy(train.played, recorded.modes)
     candidate = Candidate(BEST_SINGLE, Variant(BEST_SINGLE.name, BEST_SINGLE.label, None))
     bundle = pipeline.bundle_of(candidate, Fitted(policy), train.played)
-    laid_out = LaidOut(policy.parameters)
-    proof = prove_or_fall_back(Contender(bundle, asked, train, prove, laid_out=laid_out))
+    points = LaidOut(policy.parameters)
+    proof = prove_or_fall_back(Contender(bundle, asked, train, prove, laid_out=points))
     certificate, mode = proof.certificate, None
     if proof.left:
         raise UnprovedError(f"{certificate.sentence()} {proof.left.capitalize()}.")
@@ -337,39 +342,22 @@ def certify_modes(
     parts: dict[SplitName, TraceArrays] = {}
     for part in PARTS:
         some = questions.sample(part, CHOOSING if part == "train" else n, seed)
-        played = [thinker.play(mode, some) for mode in (reference, *cheaper)]
-        rows = zip(some, zip(*played, strict=True), strict=True)
-        traces = [_trace(one, part, roles, thinker.name, replies) for one, replies in rows]
-        parts[part] = laid_out(traces, roles)
+        columns = [
+            [
+                Call(
+                    round=1,
+                    role=role,
+                    model=thinker.name,
+                    answer=one.answer,
+                    output_tokens=one.tokens,
+                    cost_usd=usd_from_nano(one.cost_nano),
+                )
+                for one in thinker.play(mode, some)
+            ]
+            for role, mode in zip(roles, (reference, *cheaper), strict=True)
+        ]
+        parts[part] = laid_out(_traces(some, part, columns, "text"), roles)
     return proved(thinker.name, RecordedModes(points, reference, parts), asked.beside(reference))
-
-
-def _trace(
-    question: Question,
-    part: SplitName,
-    roles: Sequence[str],
-    model: str,
-    replies: Sequence[Answered],
-) -> Trace:
-    return Trace(
-        id=question.id,
-        question=question.text,
-        gold=list(question.gold),
-        calls=[
-            Call(
-                round=1,
-                role=role,
-                model=model,
-                answer=one.answer,
-                output_tokens=one.tokens,
-                cost_usd=usd_from_nano(one.cost_nano),
-            )
-            for role, one in zip(roles, replies, strict=True)
-        ],
-        group=question.group,
-        split=part,
-        independent=True,
-    )
 
 
 @dataclass(frozen=True)

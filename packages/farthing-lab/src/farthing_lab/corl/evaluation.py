@@ -307,7 +307,7 @@ def evaluate(
     for at, mode in enumerate(opened.modes):
         watch(2 + at, steps)
         episodes = greedy(opened, questions, mode, hard_nano)
-        found.append(_in_mode(opened, questions, episodes, _Plans(cells, before, here)))
+        found.append(_in_mode(opened, questions, episodes, cells, (before, here)))
     watch(steps, steps)
     hard = None if hard_nano is None else usd_from_nano(hard_nano)
     return ControllerEvaluation(opened.pool.name, len(questions), seed, hard, tuple(found))
@@ -328,30 +328,43 @@ def greedy(
     return rollouts(opened.voice, opened.rules, asked, opened.experts, generator, sampling)
 
 
-@dataclass(frozen=True)
-class _Plans:
-    cells: tuple[str, ...]
-    before: PlayedPlans
-    """On other questions: plans are chosen there."""
-    here: PlayedPlans
-    """On the questions of the evaluation."""
-
-
 def _in_mode(
-    opened: PoolSession, questions: Sequence[Question], episodes: Sequence[Episode], plans: _Plans
+    opened: PoolSession,
+    questions: Sequence[Question],
+    episodes: Sequence[Episode],
+    cells: tuple[str, ...],
+    played: tuple[PlayedPlans, PlayedPlans],
 ) -> ModeEvaluation:
+    """Return what came of a mode, beside plans as chosen on other questions and as played here."""
+    before, here = played
     mode = episodes[0].mode
     budget = mode.budget_nano
     right = graded(opened, questions, episodes)
     cost = np.array([episode.cost_nano for episode in episodes])
     called = np.array([bool(episode.calls) for episode in episodes])
-    chosen = best(plans.before, budget)
-    hindsight = best(plans.here, budget)
-    ways = simple_ways(plans.here, budget, hops_of(plans.cells))
+    chosen = best(before, budget)
+    hindsight = best(here, budget)
+    ways = simple_ways(here, budget, hops_of(cells))
     earned = right & (cost <= budget)
 
+    of_plan = here.earned(budget)
+    each = []
+    for at, (name, plan) in enumerate(zip(cells, chosen.tolist(), strict=True)):
+        rows = here.population.cell == at
+        each.append(
+            CellEvaluation(
+                name=name,
+                questions=int(rows.sum()),
+                accuracy=float(right[rows].mean()),
+                call_ratio=float(called[rows].mean()),
+                cost_usd=usd_from_nano(cost[rows].mean()),
+                best_plan=here.plans[plan].named(here.population.names),
+                best_plan_reward=float(of_plan[plan, at]),
+            )
+        )
+
     def ahead(of: IntArray | FloatArray) -> IntervalEstimate:
-        return mean(earned - rewards(plans.here, of, budget))
+        return mean(earned - rewards(here, of, budget))
 
     return ModeEvaluation(
         mode=mode,
@@ -364,17 +377,18 @@ def _in_mode(
         refused=sum(episode.refused for episode in episodes),
         failed=sum(bool(call.error) for episode in episodes for call in episode.calls),
         dearest_usd=usd_from_nano(cost.max()),
-        best_plan=outcome(plans.here, chosen, budget),
-        hindsight=outcome(plans.here, hindsight, budget),
-        baselines={name: outcome(plans.here, odds, budget) for name, odds in ways.items()},
-        best_single=_best_single(plans, right, cost),
+        best_plan=outcome(here, chosen, budget),
+        hindsight=outcome(here, hindsight, budget),
+        baselines={name: outcome(here, odds, budget) for name, odds in ways.items()},
+        best_single=_best_single(before.population, here.population, right, cost),
         ahead={"best plan": ahead(chosen)} | {name: ahead(odds) for name, odds in ways.items()},
-        cells=_cells(plans, chosen, budget, (right, called, cost)),
+        cells=tuple(each),
     )
 
 
-def _best_single(plans: _Plans, right: BoolArray, cost_nano: IntArray) -> BestSingle:
-    before, here = plans.before.population, plans.here.population
+def _best_single(
+    before: Population, here: Population, right: BoolArray, cost_nano: IntArray
+) -> BestSingle:
     k = int((before.right @ before.weight).argmax())
     theirs = here.right[k] > 0
     gained, (low, high) = accuracy_difference(right, theirs)
@@ -385,31 +399,6 @@ def _best_single(plans: _Plans, right: BoolArray, cost_nano: IntArray) -> BestSi
         accuracy_difference=IntervalEstimate(gained, low, high),
         cost_difference_usd=mean((cost_nano - here.cost_nano[k]) / 1e9),
     )
-
-
-def _cells(
-    plans: _Plans,
-    chosen: IntArray,
-    budget_nano: int,
-    played: tuple[BoolArray, BoolArray, IntArray],
-) -> tuple[CellEvaluation, ...]:
-    right, called, cost = played
-    of, earned = plans.here.population.cell, plans.here.earned(budget_nano)
-    found = []
-    for at, name in enumerate(plans.cells):
-        rows, plan = of == at, int(chosen[at])
-        found.append(
-            CellEvaluation(
-                name=name,
-                questions=int(rows.sum()),
-                accuracy=float(right[rows].mean()),
-                call_ratio=float(called[rows].mean()),
-                cost_usd=usd_from_nano(cost[rows].mean()),
-                best_plan=plans.here.plans[plan].named(plans.here.population.names),
-                best_plan_reward=float(earned[plan, at]),
-            )
-        )
-    return tuple(found)
 
 
 def hops_of(cells: Sequence[str]) -> IntArray | None:

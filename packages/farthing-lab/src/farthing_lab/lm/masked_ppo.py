@@ -102,11 +102,6 @@ class Settings:
     """Gradients are cut to it."""
 
     def __post_init__(self) -> None:
-        """Refuse a discount that advantages know nothing of.
-
-        Raises:
-            InputError: it is so.
-        """
         if self.discount == "automatic" and self.advantage != "gae":
             raise InputError(
                 f"advantages by {self.advantage} have no discount; with an automatic one take gae"

@@ -73,7 +73,6 @@ class HardGate:
     """
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
         within = episodes.cost_nano <= episodes.budget_nano
         reward: FloatArray = (episodes.correct & within).astype(np.float64)
         return reward
@@ -105,7 +104,6 @@ class SoftGate:
     """In budgets: where the linear fall ends, and where the exponential one is at 1/e; >= 0."""
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
         beyond = np.maximum(episodes.cost_nano - episodes.budget_nano, 0).astype(np.float64)
         unit = self.width * episodes.budget_nano
         free = np.where(beyond > 0, np.inf, 0.0)
@@ -144,7 +142,6 @@ class RouterR1:
     """a, in [0, 1]; the authors try several, and this default is ours."""
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
         right = 1.0 - self.cost_weight + self.cost_weight * cheapness(episodes)
         return np.where(episodes.well_formed, np.where(episodes.correct, right, 0.0), -1.0)
 

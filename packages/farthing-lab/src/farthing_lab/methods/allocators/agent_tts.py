@@ -16,6 +16,7 @@ runs, with insights kept. The rule is ours.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -190,21 +191,16 @@ def insights(space: Space, archive: Sequence[AllocationTrial]) -> list[str]:
                 if space.model[part, t.choice[part]] == ahead and t.value == best[ahead]
             )
             said.append(f"{name}: the best trial had {label}")
-        said += _saturated(space, archive, part)
-    return said
-
-
-def _saturated(space: Space, archive: Sequence[AllocationTrial], part: int) -> list[str]:
-    cost, said = space.batch.expected_nano[part], []
-    for one in archive:
-        for other in archive:
-            rest = [k for k in range(len(space.parts)) if k != part]
-            alike = all(one.choice[k] == other.choice[k] for k in rest)
+        cost, idle = space.batch.expected_nano[part], list[str]()
+        for one, other in product(archive, archive):
+            same = [here == there for here, there in zip(one.choice, other.choice, strict=True)]
+            alike = all(same[:part] + same[part + 1 :])
             dearer = cost[other.choice[part]] > cost[one.choice[part]]
             if alike and dearer and other.value <= one.value:
                 less, more = (space.options[part][t.choice[part]] for t in (one, other))
-                said.append(f"{space.parts[part]}: {more} was no better than {less}")
-    return list(dict.fromkeys(said))
+                idle.append(f"{name}: {more} was no better than {less}")
+        said += dict.fromkeys(idle)
+    return said
 
 
 def asking(ask: Ask, beside: Proposer = rule) -> Proposer:

@@ -52,11 +52,6 @@ class ItemBatch:
     """[n, K] whether an item has the option; all of them where nothing is said."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be allocated.
-
-        Raises:
-            InputError: an item has no option, or a value or a cost is none.
-        """
         if not len(self):
             raise InputError("the batch has no items; give at least one")
         if not self.offered.size:

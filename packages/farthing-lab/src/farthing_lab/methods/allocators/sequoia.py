@@ -46,11 +46,6 @@ class PendingTasks:
     rounds: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no such process.
-
-        Raises:
-            InputError: chances do not add up to 1, waiting costs something, or a cost is below $0.
-        """
         if not np.allclose(self.chance.sum(axis=-1), 1.0) or (self.chance < 0.0).any():
             raise InputError("the chances of a task's next state have to add up to 1")
         if self.cost_nano[:, 0].any() or (self.cost_nano < 0).any():

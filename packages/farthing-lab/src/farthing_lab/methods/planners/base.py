@@ -70,11 +70,6 @@ class PricedAction:
     """The most that it can cost, in nano-dollars."""
 
     def __post_init__(self) -> None:
-        """Refuse costs that are none.
-
-        Raises:
-            InputError: they are below $0, or more is expected than it can cost.
-        """
         if not 0 <= self.expected_nano <= self.largest_nano:
             raise InputError(
                 f"the action '{self.name}' costs {dollars(self.expected_nano)} on average and "

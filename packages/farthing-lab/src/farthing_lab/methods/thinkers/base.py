@@ -49,11 +49,6 @@ class Thoughts:
     """Share of the updates that are done."""
 
     def __post_init__(self) -> None:
-        """Refuse what no thoughts are.
-
-        Raises:
-            InputError: it is so.
-        """
         n = len(self.length)
         if {len(one) for one in (self.right, self.group, self.told, self.begins)} - {n}:
             raise InputError("length, right, group, told and begins have a row for each thought")

@@ -92,11 +92,6 @@ class Reading:
     """What ends an answer, as a new line does; empty: nothing does but the end of the text."""
 
     def __post_init__(self) -> None:
-        """Refuse what reads nothing.
-
-        Raises:
-            InputError: there is no token that ends a thought, or none that a thought may have.
-        """
         if not self.ends or self.cap < 1:
             raise InputError("give the tokens that end a thought, and a cap of at least one token")
 
