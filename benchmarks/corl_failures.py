@@ -28,7 +28,7 @@ from farthing.tasks.templates import PromptTemplates
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.learner import TrainingSchedule, TrainingTask, Update, learn
 from farthing_lab.corl.pool import built_in
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.lm import make
 from farthing_lab.lm.masked_ppo import Settings
 from farthing_lab.lm.supervised import Example

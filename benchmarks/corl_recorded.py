@@ -21,7 +21,7 @@ from farthing_lab.corl.certificate import (
 )
 from farthing_lab.corl.evaluation import cells_of, every_plan, recorded
 from farthing_lab.corl.plan import best
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 
 SEED = 20_251
 Paid = tuple[IntArray, BoolArray]

@@ -43,7 +43,7 @@ from farthing_lab.corl.pool import (
     read_card,
     read_pool,
 )
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start
 from farthing_lab.lm.masked_ppo import Settings
 from farthing_lab.lm.supervised import TrainingProgress

@@ -29,7 +29,7 @@ from farthing_lab.corl.evaluation import (
 from farthing_lab.corl.live import ask
 from farthing_lab.corl.plan import best, outcome
 from farthing_lab.corl.pool import BUILT_IN, ListedQuestions, built_in, find, read_pool
-from farthing_lab.corl.session import PoolSession, chat_layout
+from farthing_lab.corl.rollouts import PoolSession, chat_layout
 from farthing_lab.tasks.arithmetic import solve
 
 CENT = 10**7

@@ -34,7 +34,7 @@ from farthing_lab.corl.certificate import (
 )
 from farthing_lab.corl.evaluation import graded, greedy, recorded
 from farthing_lab.corl.pool import read_pool
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 
 MODES = (Mode("low", 10), Mode("medium", 50), Mode("high", 90))
 COSTS = (0.00001, 0.00002, 0.00003)

@@ -17,7 +17,7 @@ from farthing_lab.corl import pool as folders
 from farthing_lab.corl.evaluation import greedy
 from farthing_lab.corl.learner import TrainingSchedule, Update
 from farthing_lab.corl.pool import ListedQuestions, read_pool
-from farthing_lab.corl.session import PoolSession, load_voice
+from farthing_lab.corl.rollouts import PoolSession, load_voice
 from farthing_lab.corl.training import TrainingPlan, train
 from farthing_lab.lm.masked_ppo import Settings
 

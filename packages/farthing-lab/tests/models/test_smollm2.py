@@ -112,7 +112,7 @@ def test_it_is_taught_to_call_in_an_adapter_that_is_all_that_is_kept(
         pool_to_train,
         read_pool,
     )
-    from farthing_lab.corl.session import PoolSession  # noqa: PLC0415
+    from farthing_lab.corl.rollouts import PoolSession  # noqa: PLC0415
     from farthing_lab.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start  # noqa: PLC0415
     from farthing_lab.lm.masked_ppo import Settings  # noqa: PLC0415
 

@@ -85,7 +85,7 @@ def warm(
     check_out(out)
     chosen = find(pool)
     check_weights(chosen)
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.corl.training import COURSE, WarmStartPlan, warm_start
     from farthing_lab.lm.supervised import TrainingProgress
 
@@ -184,7 +184,7 @@ def train(
     check_weights(chosen)
     plugins.load("samplers", lesson.sampler)
     from farthing_lab.corl.learner import TrainingSchedule, Update
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.corl.training import TrainingPlan
     from farthing_lab.corl.training import train as train_controller
     from farthing_lab.lm.masked_ppo import Settings
@@ -230,7 +230,7 @@ def evaluate(
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing_lab.corl.evaluation import evaluate as evaluate_controller
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.reports.corl import evaluation, evaluation_record
 
     hard = None if budget is None else nano_from_usd(budget)
@@ -287,7 +287,7 @@ def certify(
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing_lab.corl.certificate import certify as certify_controller
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.reports.corl import certified, certified_record
 
     with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:

@@ -49,8 +49,7 @@ from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.evaluation import Watch, alone, check_replies, greedy
 from farthing_lab.corl.pool import GeneratedQuestions
-from farthing_lab.corl.rollouts import ExpertReply
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import ExpertReply, PoolSession
 from farthing_lab.lm.symbols import END, encode
 from farthing_lab.methods.thinkers.training import digits, length, think
 

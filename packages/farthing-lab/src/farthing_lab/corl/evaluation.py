@@ -36,8 +36,7 @@ from farthing_lab.corl.plan import (
     rewards,
     simple_ways,
 )
-from farthing_lab.corl.rollouts import ExpertReply, RolloutSampling, rollouts
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import ExpertReply, PoolSession, RolloutSampling, rollouts
 
 ALL = "all"
 """The one cell, where questions have no groups."""

@@ -30,8 +30,14 @@ from farthing_lab.corl.episode import begin as begin_episode
 from farthing_lab.corl.evaluation import check_replies
 from farthing_lab.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Watch, learn
 from farthing_lab.corl.pool import CARD, TRAINING, Card, ControllerPool, check_out, settle
-from farthing_lab.corl.rollouts import PLAIN, ExpertReply, heard, trajectory
-from farthing_lab.corl.session import PoolSession, chat_layout
+from farthing_lab.corl.rollouts import (
+    PLAIN,
+    ExpertReply,
+    PoolSession,
+    chat_layout,
+    heard,
+    trajectory,
+)
 from farthing_lab.lm import supervised
 from farthing_lab.lm.adapters import adapt, adapted, learning, save
 from farthing_lab.lm.masked_ppo import Settings

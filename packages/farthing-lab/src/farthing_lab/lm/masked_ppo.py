@@ -254,7 +254,7 @@ class MaskedTrainer:
         figures: list[tuple[float, ...]] = []
         for _ in range(settings.epochs):
             order = torch.from_numpy(generator.permutation(len(batch.tokens)))
-            figures += [self._step(judged.take(rows)) for rows in _parts(order, settings.minibatch)]
+            figures += [self._step(judged.take(rows)) for rows in order.split(settings.minibatch)]
         told = np.array(figures).mean(axis=0).tolist()
         return UpdateFigures(float(ppo.masked_mean(judged.divergence, judged.mask)), *told)
 
@@ -337,10 +337,6 @@ def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:
     if settings.advantage == "shrunk":
         return over_tokens(shrunk_advantage(batch.reward, batch.group, batch.prior), mask)
     return over_tokens(group_advantage(batch.reward, batch.group), mask)
-
-
-def _parts(order: Tensor, size: int) -> list[Tensor]:
-    return [order[at : at + size] for at in range(0, len(order), size)]
 
 
 def _descend(loss: Tensor, optimizer: torch.optim.Optimizer, largest_norm: float) -> None:

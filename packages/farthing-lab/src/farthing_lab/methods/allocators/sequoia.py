@@ -20,7 +20,6 @@ arXiv 2503.01919), as its abstract says it. Its network of all states together i
 number for each state here, which the program holds without further variables.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -183,7 +182,9 @@ def following(tasks: PendingTasks, policy: RoundPolicy | None) -> FloatArray:
     """Return what a policy earns on average from each of all tasks' states on; None: the best."""
     n, states, actions = tasks.size
     every = [np.array(one) for one in product(range(states), repeat=n)]
-    allowed = _affordable(tasks, actions)
+    done = [np.array(one) for one in product(range(actions), repeat=n)]
+    costs = [tasks.cost_nano[np.arange(n), one].sum() for one in done]
+    allowed = [one for one, cost in zip(done, costs, strict=True) if cost <= tasks.budget_nano]
     value = np.array([tasks.worth[np.arange(n), one].sum() for one in every]).reshape([states] * n)
     for at in reversed(range(tasks.rounds)):
         before = np.zeros_like(value)
@@ -192,13 +193,6 @@ def following(tasks: PendingTasks, policy: RoundPolicy | None) -> FloatArray:
             before[tuple(now)] = max(_expected(tasks, value, now, done) for done in choices)
         value = before
     return value
-
-
-def _affordable(tasks: PendingTasks, actions: int) -> Sequence[IntArray]:
-    n = tasks.size[0]
-    every = [np.array(one) for one in product(range(actions), repeat=n)]
-    places = np.arange(n)
-    return [one for one in every if tasks.cost_nano[places, one].sum() <= tasks.budget_nano]
 
 
 def _expected(tasks: PendingTasks, value: FloatArray, now: IntArray, done: IntArray) -> float:

@@ -43,15 +43,12 @@ class OptimumPolicy(InRounds):
 
     def scores(self, traces: TraceArrays) -> FloatArray:
         """Return 1 for each role, and for `next` what it gains for its money, [n, T, 3]."""
-        return optimal_scores(self.generator, traces, self._lots(traces))
-
-    def _lots(self, traces: TraceArrays) -> FloatArray:
-        """Return a number in (0, 1] for each question, [n], the same whichever are beside it."""
         drawn = [
             np.random.default_rng([self.seed, crc32(name.encode())]).random()
             for name in traces.ids.tolist()
         ]
-        return 1.0 - np.array(drawn, dtype=np.float64)
+        lots = 1.0 - np.array(drawn, dtype=np.float64)  # the same whichever are beside it
+        return optimal_scores(self.generator, traces, lots)
 
 
 RANDOM = Method(

@@ -154,15 +154,14 @@ class ValueTree:
         child = purse.draw(simulator, node, least, rng)
         if len(node.children) == known:
             return None
-        child.value = min(1.0, max(FLOOR, node.value + self._gain(simulator, node.state, child)))
-        return child
-
-    def _gain(self, simulator: Simulator[S], parent: S, child: Node[S]) -> float:
         if child.left.seconds < 0.0:
-            return -inf
-        if self.critic is not None:
-            return self.critic(parent, child.state)
-        return score(simulator, child.state) - score(simulator, parent)
+            gain = -inf
+        elif self.critic is not None:
+            gain = self.critic(node.state, child.state)
+        else:
+            gain = score(simulator, child.state) - score(simulator, node.state)
+        child.value = min(1.0, max(FLOOR, node.value + gain))
+        return child
 
     def _forced(
         self, simulator: Simulator[S], purse: SearchBudget, root: Node[S], rng: np.random.Generator

@@ -493,22 +493,20 @@ def learn(
     weight, adam, curve = warm.weight, _Adam.of(warm.weight, config.rate), []
     for update in range(config.updates):
         task = np.repeat(rng.integers(chain.tasks, size=config.batch), config.group)
-        budget = np.repeat(_budgets(known, task[:: config.group], rng), config.group)
+        one = task[:: config.group]
+        low, high = known.cost_small[one], known.cost_large[one]
+        drawn = (low * 1.05 + rng.random(len(one)) * (high - low)).astype(np.int64)
+        # none for half of the tasks, else between the boundaries' costs
+        drawn = np.where(rng.random(len(one)) < 0.5, UNLIMITED, drawn)
+        budget = np.repeat(drawn, config.group)
         done = run(chain, task, StepPolicy(weight).chances, budget, rng)
         reward = known.reward(task, done, config.price).reshape(-1, config.group)
-        reference = known.reference(config.price)[task[:: config.group]]
+        reference = known.reference(config.price)[one]
         advantage = reference_advantage(reward, reference).reshape(-1)
         weight, adam = _improve(weight, adam, done, advantage, config)
         curve.append(float(reward.mean()))
         told.update(update + 1, config.updates, {"reward": curve[-1]})
     return BopoFit(StepPolicy(weight), warm, known, np.array(curve))
-
-
-def _budgets(known: Boundaries, task: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return a budget each, [n]: none for half of them, else between the boundaries' costs."""
-    low, high = known.cost_small[task], known.cost_large[task]
-    drawn = (low * 1.05 + rng.random(len(task)) * (high - low)).astype(np.int64)
-    return np.where(rng.random(len(task)) < 0.5, UNLIMITED, drawn)
 
 
 def _cheapest_successes(
