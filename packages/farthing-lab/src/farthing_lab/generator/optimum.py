@@ -120,10 +120,10 @@ def _after_one_more(config: GeneratorConfig, before: Histories, t: int) -> Histo
                     shown.append(np.tile(told, (happens.sum(), 1)))
                     weights.append(weight[happens])
     parent, weight = np.concatenate(parents), np.concatenate(weights)
-    seen, *labels, bins = np.concatenate(shown).T
-    key = child_key(config, parent, *labels, bins)
+    seen, base, guide, bins = np.concatenate(shown).T
+    key = child_key(config, parent, base, guide, bins)
     order = np.argsort(key)
-    return Histories(*(part[order] for part in (key, parent, seen, *labels, weight)))
+    return Histories(*(part[order] for part in (key, parent, seen, base, guide, weight)))
 
 
 def _base_says(

@@ -244,7 +244,7 @@ def _answered(found: LiveAnswer) -> str:
         "budget": "the budget cannot pay for another turn",
         "failure": "the controller failed",
         "answer": "",
-    }[episode.ended_by]
+    }[episode.ended_by or "answer"]
     return f"no answer: {ended}{f' ({found.done.why})' if found.done.why else ''}"
 
 

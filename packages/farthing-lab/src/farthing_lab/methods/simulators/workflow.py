@@ -251,20 +251,6 @@ def even_share(
     return np.where(payable.any(axis=1), at, -1)
 
 
-def usual_start(
-    parts: tuple[WorkflowPart, ...], place: int, state: WorkflowState, left: Remaining
-) -> int | None:
-    """Return the choice that the usual way starts a part with; None where none can be paid."""
-    at = even_share(
-        parts[place].choices,
-        np.array([left.nano]),
-        np.array([left.seconds]),
-        np.array([len(state.done) - sum(state.done) - len(state.under_way)]),
-        ahead_of(parts)[place],
-    )
-    return None if at[0] < 0 else int(at[0])
-
-
 class _Rows:
     def __init__(
         self, parts: tuple[WorkflowPart, ...], rows: int, state: WorkflowState, left: Remaining
@@ -479,9 +465,12 @@ class Workflow:
 
     def usual(self, state: WorkflowState, left: Remaining) -> int | None:
         starts = self.starts(state)
+        money, seconds = np.array([left.nano]), np.array([left.seconds])
+        fresh = np.array([len(state.done) - sum(state.done) - len(state.under_way)])
         for place in self.ready(state):
-            at = usual_start(self.parts, place, state, left)
-            if at is not None:
+            choices, ahead = self.parts[place].choices, ahead_of(self.parts)[place]
+            at = int(even_share(choices, money, seconds, fresh, ahead)[0])
+            if at >= 0:
                 return starts.index((place, at))
         return len(starts) if state.under_way else None
 
