@@ -289,23 +289,32 @@ class SearchResult(Generic[S]):
 
 
 @dataclass(slots=True)
-class SearchBudget:
-    """What a search may still pay, and what it has paid."""
+class TreeSearch(Generic[S]):
+    """A search whose steps are paid when they are drawn: what it may still pay, and has paid."""
 
+    simulator: Simulator[S]
+    rng: np.random.Generator
     left_nano: int
     reserved_nano: int = 0
     """Kept for the step that ends it."""
     spent_nano: int = 0
     steps: int = 0
 
-    def draw(
-        self, simulator: Simulator[S], node: Node[S], action: int, rng: np.random.Generator
-    ) -> Node[S]:
+    @classmethod
+    def begin(
+        cls, simulator: Simulator[S], root: Node[S], rng: np.random.Generator
+    ) -> "TreeSearch[S]":
+        """Return a search from a root; what ending there can cost is kept where it can be paid."""
+        last = ending(simulator, root.state)
+        kept = 0 if last is None else simulator.actions(root.state)[last].largest_nano
+        return cls(simulator, rng, root.left.nano, kept if kept <= root.left.nano else 0)
+
+    def draw(self, node: Node[S], action: int) -> Node[S]:
         """Pay for one step, and return the state that it led to as a child of the node.
 
         A state that is there already is returned as it is; the step is paid all the same.
         """
-        step = simulator.step(node.state, action, rng)
+        step = self.simulator.step(node.state, action, self.rng)
         self.left_nano -= step.cost_nano
         self.spent_nano += step.cost_nano
         self.steps += 1
@@ -315,19 +324,27 @@ class SearchBudget:
                 return child
         left = node.left.after(step)
         child = Node(step.state, left, node, action)
-        child.ended = left.seconds < 0.0 or not simulator.actions(step.state)
+        child.ended = left.seconds < 0.0 or not self.simulator.actions(step.state)
         node.children.append(child)
         return child
 
-    def payable(self, simulator: Simulator[S], node: Node[S]) -> list[int]:
-        """Return what can be drawn at a node, without the step that only ends it."""
+    def payable(self, node: Node[S], drafts: int) -> list[int]:
+        """Return what can be drawn at a node up to so often, without the step that only ends it."""
         room = min(node.left.nano, self.left_nano) - self.reserved_nano
-        last = ending(simulator, node.state)
-        can = affordable(simulator, node.state, Remaining(room, node.left.seconds))
-        return [action for action in can if action != last]
+        last = ending(self.simulator, node.state)
+        can = affordable(self.simulator, node.state, Remaining(room, node.left.seconds))
+        return [action for action in can if action != last and node.tried[action] < drafts]
 
+    def forced(self, node: Node[S]) -> Node[S] | None:
+        """Return the end that is forced at a node; None where that cannot be paid."""
+        last = ending(self.simulator, node.state)
+        if last is None or node.left.seconds < 0.0:
+            return None
+        cost = self.simulator.actions(node.state)[last].largest_nano
+        return self.draw(node, last) if cost <= min(self.left_nano, node.left.nano) else None
 
-def reserve_nano(simulator: Simulator[S], state: S) -> int:
-    """Return the most that ending at once costs; 0 where nothing ends it at once."""
-    last = ending(simulator, state)
-    return 0 if last is None else simulator.actions(state)[last].largest_nano
+    def result(self, taken: Node[S], ends: Sequence[Node[S]]) -> SearchResult[S]:
+        said = tuple((one.state, one.value) for one in ends)
+        return SearchResult(
+            taken.state, taken.path(), taken.value, self.spent_nano, self.steps, said
+        )
