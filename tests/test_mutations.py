@@ -675,7 +675,7 @@ MUTATIONS = (
     ),
     Mutation(
         "every seed sees the same batches",
-        "actor_critic:question_stream",
+        "actor_critic:QuestionStream",
         "np.random.default_rng([seed, 0])",
         "np.random.default_rng(0)",
         "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",

@@ -131,7 +131,11 @@ class ThinkingAgent:
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         first = self.prompts["base"].fill({"question": asked(turn.question)})
-        thought, reached = self._so_far(turn)
+        thought, reached = "", 0  # what was thought at earlier cuts, and the last of these
+        for call in turn.so_far:
+            if call.role == self.role and call.text is not None:
+                thought += call.text.partition(self.closes)[0]
+                reached = self.cuts[call.round - 1]
         prompt = Prompt(
             (*first, *_begun(self.opens + thought)),
             max_tokens=self.cuts[turn.round - 1] - reached,
@@ -157,15 +161,6 @@ class ThinkingAgent:
             numbers=_sure(done.logprobs) | _of_stopping(more, done, again=turn.round > 1),
             ended=None if len(self.cuts) == 1 else more.finish == "stop",
         )
-
-    def _so_far(self, turn: Turn) -> tuple[str, int]:
-        """Return what was thought at earlier cuts, and the last of these that was reached."""
-        thought, reached = "", 0
-        for call in turn.so_far:
-            if call.role == self.role and call.text is not None:
-                thought += call.text.partition(self.closes)[0]
-                reached = self.cuts[call.round - 1]
-        return thought, reached
 
 
 def _begun(text: str) -> tuple[Message, ...]:

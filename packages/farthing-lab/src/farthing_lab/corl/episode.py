@@ -247,18 +247,6 @@ def prompt(
     )
 
 
-def conversation(begun: Sequence[Message], segments: Sequence[Segment]) -> tuple[Message, ...]:
-    """Return what the controller is sent: the prompt, and what was written since.
-
-    An embedded model reads the messages as one text, without anything between them.
-    """
-    said = (
-        Message("assistant" if segment.author == "controller" else "user", segment.text)
-        for segment in segments
-    )
-    return (*begun, *said)
-
-
 @dataclass(frozen=True)
 class Rules:
     """What all episodes of a controller have in common."""
@@ -333,7 +321,15 @@ class Episode:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        return conversation(self.prompt, self.segments)
+        """What the controller is sent: the prompt, and what was written since.
+
+        An embedded model reads the messages as one text, without anything between them.
+        """
+        said = (
+            Message("assistant" if segment.author == "controller" else "user", segment.text)
+            for segment in self.segments
+        )
+        return (*self.prompt, *said)
 
     @property
     def asks(self) -> str:

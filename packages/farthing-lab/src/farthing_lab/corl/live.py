@@ -208,7 +208,10 @@ class _EpisodeRun:
             return play.stop("budget") if closed_by else play.refuse()
         self._keep(call)
         shown = call.answer if self.controller.shown == "answer" else call.text
-        after = play.heard(shown or "", _made_call(call, play.asks, cost))
+        known = call.input_tokens is not None and call.output_tokens is not None
+        usage = Usage(call.input_tokens or 0, call.output_tokens or 0) if known else None
+        made = MadeCall(call.round, call.role, play.asks, call.text or "", cost, usage, failure)
+        after = play.heard(shown or "", made)
         if failure != AuthenticationError.kind:
             return after
         self.why = call.error.message if call.error else ""
@@ -243,19 +246,6 @@ class _EpisodeRun:
             told = {MODE_BUDGET: usd_from_nano(self.play.mode.budget_nano)}
             call = structs.replace(call, extra=told | ({MALFORMED: 1.0} if malformed else {}))
         self.calls.append(call)
-
-
-def _made_call(call: Call, question: str, cost_nano: int) -> MadeCall:
-    known = call.input_tokens is not None and call.output_tokens is not None
-    return MadeCall(
-        turn=call.round,
-        expert=call.role,
-        asked=question,
-        reply=call.text or "",
-        cost_nano=cost_nano,
-        usage=Usage(call.input_tokens or 0, call.output_tokens or 0) if known else None,
-        error=call.error.type if call.error else "",
-    )
 
 
 def controller_of(pool: ControllerPool, models: Mapping[str, Model]) -> Controller:

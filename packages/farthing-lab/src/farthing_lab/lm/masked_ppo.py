@@ -44,28 +44,17 @@ def hooked(logits: Tensor, tokens: Tensor, ours: Tensor, hooks: Sequence[Hook]) 
     if not hooks:
         return logits
     places = ours[:, 1:].nonzero(as_tuple=True)
-    contexts = [
-        Context(ids[: at + 1], begun)
-        for ids, begins in zip(tokens.tolist(), _begins(ours), strict=True)
-        for at, begun in begins
-    ]
+    contexts = []
+    for ids, row in zip(tokens.tolist(), ours.tolist(), strict=True):
+        begun = 0
+        for at in range(1, len(row)):
+            if row[at]:
+                begun = begun if row[at - 1] else at  # how long its turn's prompt was
+                contexts.append(Context(ids[:at], begun))
     rows = logits[places]
     for hook in hooks:
         rows = hook(rows, contexts)
     return logits.index_put(places, rows)
-
-
-def _begins(ours: Tensor) -> list[list[tuple[int, int]]]:
-    """Return, for each token of ours, the place before it and how long its turn's prompt was."""
-    found = []
-    for row in ours.tolist():
-        places, begun = [], 0
-        for at in range(1, len(row)):
-            if row[at]:
-                begun = begun if row[at - 1] else at
-                places.append((at - 1, begun))
-        found.append(places)
-    return found
 
 
 Logits = Callable[[Tensor], Tensor]

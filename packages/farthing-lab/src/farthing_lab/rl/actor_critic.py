@@ -259,7 +259,7 @@ class ActorCritic:
         self.network = multilayer(width, roles + 1, seed, scale=0.01)
         self.rng = np.random.default_rng([seed, 1])
         self._critics = Critics(width, seed + 1)
-        self._batches = question_stream(len(questions.solvable), batch, seed)
+        self._batches = QuestionStream(len(questions.solvable), batch, seed)
         self._questions = questions
 
     def batch(self) -> Questions:
@@ -279,18 +279,15 @@ class ActorCritic:
         return SampledSurrogate(episodes, drawn, wanted, paid_more, covered_more, seen.level)
 
 
-def question_stream(n: int, batch: int, seed: int) -> "QuestionStream":
-    """Return the endless stream of batches that every learner sees under one seed."""
-    return QuestionStream(n, min(batch, n), np.random.default_rng([seed, 0]))
-
-
-@dataclass(frozen=True)
 class QuestionStream:
-    """Draws batches of question indices, without replacement within a batch."""
+    """The endless batches of question indices that every learner sees under one seed.
 
-    n: int
-    batch: int
-    rng: np.random.Generator
+    They are drawn without replacement within a batch.
+    """
+
+    def __init__(self, n: int, batch: int, seed: int) -> None:
+        self.n, self.batch = n, min(batch, n)
+        self.rng = np.random.default_rng([seed, 0])
 
     def __next__(self) -> IntArray:
         return self.rng.choice(self.n, self.batch, replace=False)

@@ -142,20 +142,15 @@ class RouterR1:
     """a, in [0, 1]; the authors try several, and this default is ours."""
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        right = 1.0 - self.cost_weight + self.cost_weight * cheapness(episodes)
+        if not len(episodes.cost_nano):
+            return np.zeros(0)
+        window = np.sqrt(episodes.recent.after(episodes.cost_nano).cost_nano)
+        low, high = np.quantile(window, [0.05, 0.95])
+        cheap = np.full(len(episodes.cost_nano), 0.5)  # r_cost, 1 for the cheapest
+        if low != high:
+            cheap = 1.0 - np.clip((np.sqrt(episodes.cost_nano) - low) / (high - low), 0.0, 1.0)
+        right = 1.0 - self.cost_weight + self.cost_weight * cheap
         return np.where(episodes.well_formed, np.where(episodes.correct, right, 0.0), -1.0)
-
-
-def cheapness(episodes: Outcomes) -> FloatArray:
-    """Return Router-R1's r_cost, [n] in [0, 1]: 1 for the cheapest of the recent costs."""
-    if not len(episodes.cost_nano):
-        return np.zeros(0)
-    window = np.sqrt(episodes.recent.after(episodes.cost_nano).cost_nano)
-    low, high = np.quantile(window, [0.05, 0.95])
-    if low == high:
-        return np.full(len(episodes.cost_nano), 0.5)
-    dear: FloatArray = np.clip((np.sqrt(episodes.cost_nano) - low) / (high - low), 0.0, 1.0)
-    return 1.0 - dear
 
 
 HARD_GATE = HardGate()

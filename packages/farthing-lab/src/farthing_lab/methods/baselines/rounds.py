@@ -1,12 +1,11 @@
 """What methods in rounds are held against: lots, and what knows the generator."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 
-from farthing.methods.base import Dataset, Method, Variant
+from farthing.methods.base import Method, Variant
 from farthing.methods.baselines.fixed import FixedLearner
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
@@ -65,13 +64,6 @@ RANDOM = Method(
 )
 
 
-def _known(dataset: Dataset) -> Sequence[Variant]:
-    if dataset.generator is None:
-        return []
-    learner = FixedLearner(OptimumPolicy(dataset.generator))
-    return [Variant("optimum", "Optimum (known)", learner)]
-
-
 OPTIMUM = Method(
     name="optimum",
     label="Optimum (known)",
@@ -79,6 +71,10 @@ OPTIMUM = Method(
     policy=OptimumPolicy,
     needs=("generator",),
     varies_with=frozenset(),
-    variants=_known,
+    variants=lambda dataset: (
+        [Variant("optimum", "Optimum (known)", FixedLearner(OptimumPolicy(dataset.generator)))]
+        if dataset.generator is not None
+        else []
+    ),
     place=99,
 )

@@ -27,10 +27,10 @@ from farthing_lab.rl.actor_critic import (
     ActorCritic,
     Episodes,
     Questions,
+    QuestionStream,
     RollOut,
     SampledSurrogate,
     draw,
-    question_stream,
 )
 from farthing_lab.rl.discount import Discount, Horizon, cheapest_success
 from farthing_lab.rl.networks import Network
@@ -116,7 +116,7 @@ class CpoLearner:
         """
         _, policy, fitted = _trained(self, _CpoTraining, train, alpha, seed, progress)
         critical = paths(policy.scores(train), train, empty="allow").critical
-        stream = question_stream(len(train), self.config.batch, seed)
+        stream = QuestionStream(len(train), self.config.batch, seed)
         order = np.concatenate([next(stream) for _ in range(self.config.updates)])
         return replace(fitted, kappa=float(run_online(critical[order], alpha, stream.batch)[-1]))
 

@@ -17,13 +17,13 @@ Source: Zhang et al. 2026, arXiv:2602.21227. What the abstract leaves open, all 
 it, is ours.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from farthing.methods.base import Dataset, Method, Progress, Silent, Variant
+from farthing.methods.base import Method, Progress, Silent, Variant
 from farthing.methods.serialization import DataclassState
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 from farthing_lab.generator.steps import StepsConfig
@@ -156,11 +156,6 @@ def affordable(left_nano: IntArray, largest_nano: IntArray, rest_nano: IntArray)
     return np.stack([small, large & (largest_nano[:, 1] <= left_nano)], axis=1)
 
 
-def _by_steps_only(_: Dataset) -> Sequence[Variant]:
-    note = "what a step finds depends on the steps before it: see `farthing study steps`"
-    return [Variant(BOPO.name, BOPO.label, None, note)]
-
-
 BOPO = Method(
     name="bopo",
     label="BoPO",
@@ -170,7 +165,14 @@ BOPO = Method(
     action_spaces=("steps",),
     replayable=False,
     calibration="none",
-    variants=_by_steps_only,
+    variants=lambda _: [
+        Variant(
+            "bopo",
+            "BoPO",
+            None,
+            "what a step finds depends on the steps before it: see `farthing study steps`",
+        )
+    ],
     place=91,
 )
 
