@@ -28,9 +28,9 @@ s_q = sqrt(p (1-p)) by what came of the prompt's kind so far, and both bounds, a
 for breaking off episodes under way is not here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -131,15 +131,12 @@ class PromptBatch:
         return len(self.questions)
 
 
-class RolloutAllocation(Protocol):
-    """What is registered under `farthing.allocations`; a plain function will do."""
+RolloutAllocation = Callable[[PromptBatch, int], IntArray]
+"""What is registered under `farthing.allocations`; a plain function will do.
 
-    def __call__(self, prompts: PromptBatch, episodes: int, /) -> IntArray:
-        """Return how many episodes each prompt gets, [P]: `episodes` together, none below 0.
-
-        One with a true `in_tokens` keeps to `episodes` times the mean length instead.
-        """
-        ...
+From prompts and a number of episodes to how many each prompt gets, [P]: that number together, none
+below 0. One with a true `in_tokens` keeps to that number times the mean length instead.
+"""
 
 
 def even(prompts: PromptBatch, episodes: int, /) -> IntArray:

@@ -5,9 +5,9 @@ function of logits and contexts (`models/generation.py`), and holds wherever the
 in roll-outs, in the losses of its training, and when it is evaluated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from farthing_lab.corl.rollouts import Voice
 from farthing_lab.models.generation import Context, Hook, without
@@ -16,12 +16,9 @@ OPENING = ("<call>", "<answer>")
 """What ends a controller's thinking."""
 
 
-class LogitsHook(Protocol):
-    """What is registered under `farthing.logits_hooks`; a plain function will do."""
-
-    def __call__(self, voice: Voice, /) -> Hook:
-        """Return the hook for a controller; an InputError says that its tokens do not allow it."""
-        ...
+LogitsHook = Callable[[Voice], Hook]
+"""What is registered under `farthing.logits_hooks`: returns the hook for a controller; an
+InputError says that its tokens do not allow it."""
 
 
 def no_calls(voice: Voice, /) -> Hook:

@@ -136,8 +136,12 @@ def plans(experts: int, most_calls: int) -> tuple[ExpertPlan, ...]:
 
 def play(population: Population, of: Sequence[ExpertPlan]) -> PlayedPlans:
     """Return what plans give on a population."""
+    cost = []
+    for plan in of:
+        own = len(plan.asked) * population.calling_nano + population.passing_nano
+        calls = population.cost_nano[list(plan.asked)].sum(axis=0)
+        cost.append(own + calls if plan.asked else population.own_nano)
     right = [_right(population, plan) for plan in of]
-    cost = [_cost_nano(population, plan) for plan in of]
     return PlayedPlans(population, tuple(of), np.stack(right), np.stack(cost))
 
 
@@ -176,15 +180,6 @@ def _winner(votes: IntArray) -> IntArray:
     same = ((votes[:, None] == votes) & (votes >= 0)).sum(axis=1)
     order = np.arange(len(votes))[:, None]
     found: IntArray = (same * len(votes) + order).argmax(axis=0)
-    return found
-
-
-def _cost_nano(population: Population, plan: ExpertPlan) -> IntArray:
-    if not plan.asked:
-        return population.own_nano
-    calls = population.cost_nano[list(plan.asked)].sum(axis=0)
-    own = len(plan.asked) * population.calling_nano + population.passing_nano
-    found: IntArray = calls + own
     return found
 
 

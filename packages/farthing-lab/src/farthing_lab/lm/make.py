@@ -12,12 +12,12 @@ its first symbol at once; a Llama of the same size spends most of its training o
 import json
 import multiprocessing
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -294,12 +294,8 @@ Told = Any
 """A queue between processes, of (name, progress, steps)."""
 
 
-class TrainingWatch(Protocol):
-    """Is told how a training goes on."""
-
-    def __call__(self, name: str, progress: TrainingProgress, steps: int) -> None:
-        """Take notice of a network that has learned so far."""
-        ...
+TrainingWatch = Callable[[str, TrainingProgress, int], None]
+"""Is told the name of a network, how far it has learned, and its steps in all."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ A reward is a callable from `Outcomes` to [n] numbers, registered under `farthin
 pure: what Router-R1 remembers of earlier costs comes in with the outcomes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -47,12 +48,11 @@ class Outcomes:
     """What the episodes before this batch cost."""
 
 
-class Reward(Protocol):
-    """What is registered under `farthing.rewards`; a plain function will do."""
+Reward = Callable[[Outcomes], FloatArray]
+"""What is registered under `farthing.rewards`; a plain function will do.
 
-    def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n], without changing anything."""
-        ...
+Returns the reward of each episode, [n], without changing anything.
+"""
 
 
 @dataclass(frozen=True)

@@ -171,9 +171,6 @@ def room_nano(batch: ItemBatch, budget_nano: int) -> int:
     return room
 
 
-__all__ = ["Estimates", "QuestionFeatures", "fit_estimates"]
-
-
 @dataclass(frozen=True)
 class Estimates:
     """What was learned of each of L models."""
