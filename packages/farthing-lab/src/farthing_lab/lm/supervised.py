@@ -38,12 +38,8 @@ class TrainingState:
     generator: np.random.Generator
 
     def keep(self, folder: Path, said: Mapping[str, Any]) -> None:
-        tensors = {name: one.detach().contiguous() for name, one in self._parameters().items()}
-        for name, optimizer in self.optimizers.items():
-            for at, fields in optimizer.state_dict()["state"].items():
-                tensors |= {f"{name}/{at}/{field}": value for field, value in fields.items()}
         whole = {"generator": self.generator.bit_generator.state, "said": said}
-        files = {_TENSORS: save(tensors), _SAID: json.dumps(whole).encode()}
+        files = {_TENSORS: save(self._tensors()), _SAID: json.dumps(whole).encode()}
         write_folder(folder, files)
 
     def restore(self, folder: Path) -> dict[str, Any]:
@@ -67,6 +63,13 @@ class TrainingState:
             for inner, parameter in module.named_parameters()
             if parameter.requires_grad
         }
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        tensors = {name: one.detach().contiguous() for name, one in self._parameters().items()}
+        for name, optimizer in self.optimizers.items():
+            for at, fields in optimizer.state_dict()["state"].items():
+                tensors |= {f"{name}/{at}/{field}": value for field, value in fields.items()}
+        return tensors
 
 
 def _nested(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[int, dict[str, Any]]:
