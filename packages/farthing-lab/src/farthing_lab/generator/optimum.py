@@ -123,7 +123,9 @@ def _after_one_more(config: GeneratorConfig, before: Histories, t: int) -> Histo
     seen, base, guide, bins = np.concatenate(shown).T
     key = child_key(config, parent, base, guide, bins)
     order = np.argsort(key)
-    return Histories(*(part[order] for part in (key, parent, seen, base, guide, weight)))
+    return Histories(
+        key[order], parent[order], seen[order], base[order], guide[order], weight[order]
+    )
 
 
 def _base_says(

@@ -192,11 +192,14 @@ def _lowest(score: FloatArray, right: BoolArray, alpha: Fraction) -> float:
     for i in ends:
         if i + 1 < least:
             continue
-        errors, n = int(wrong[i]), i + 1
-        if errors >= n or 1 - beta_cdf(float(alpha), errors + 1, n - errors) > DELTA:
+        if _p_value(int(wrong[i]), i + 1, alpha) > DELTA:
             break
         lowest = float(score[i])
     return lowest
+
+
+def _p_value(wrong: int, n: int, alpha: Fraction) -> float:
+    return 1.0 if wrong >= n else 1 - beta_cdf(float(alpha), wrong + 1, n - wrong)
 
 
 TRUST_OR_ESCALATE = pool_method(
