@@ -333,9 +333,8 @@ class Episode:
 
     @property
     def asks(self) -> str:
-        if self.asked is None:
-            raise ValueError("no call is to be made")
-        return self.question if self.asked.question is None else self.asked.question
+        asked = self._call.question
+        return self.question if asked is None else asked
 
     def wrote(self, written: ControllerTurn) -> "Episode":
         """Return the episode after a controller's turn.
@@ -366,7 +365,7 @@ class Episode:
 
         The controller is shown `reply`, less its tags.
         """
-        expert = self._expert()
+        expert = self._call.expert
         after = replace(self, calls=(*self.calls, call), asked=None)
         if call.error:
             return _told(after, "failed", expert)
@@ -375,7 +374,7 @@ class Episode:
 
     def refuse(self) -> "Episode":
         """Return the episode after a call that the hard budget does not allow."""
-        expert = self._expert()
+        expert = self._call.expert
         after = replace(self, asked=None, refused=self.refused + 1)
         return _told(after, "money", expert)
 
@@ -392,10 +391,11 @@ class Episode:
             raise ValueError("the episode has not ended")
         return self
 
-    def _expert(self) -> str:
+    @property
+    def _call(self) -> Ask:
         if self.asked is None:
             raise ValueError("no call is to be made")
-        return self.asked.expert
+        return self.asked
 
 
 def begin(rules: Rules, question: str, mode: Mode) -> Episode:

@@ -241,7 +241,7 @@ class GradedOutcomes:
     """[n, L]"""
 
     def take(self, rows: IntArray) -> "GradedOutcomes":
-        return GradedOutcomes(self.seen[rows], self.graded[rows], self.right[rows])
+        return GradedOutcomes(*(part[rows] for part in vars(self).values()))
 
 
 def fitted_to(
