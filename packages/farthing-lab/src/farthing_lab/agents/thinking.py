@@ -154,11 +154,16 @@ class ThinkingAgent:
                 top_logprobs=self.top_logprobs,
             ),
         )
-        said = self.closes + done.text
+        said, numbers = self.closes + done.text, _sure(done.logprobs)
+        # what of a cut's price is for stopping: its answer, and reading the thought again
+        if done.cost_nano is not None:
+            numbers[ANSWERING] = usd_from_nano(done.cost_nano)
+        if turn.round > 1 and more.reading_nano is not None:
+            numbers[READ_AGAIN] = usd_from_nano(more.reading_nano)
         return AgentReply(
             more.text + said,
             read_answer(said),
-            numbers=_sure(done.logprobs) | _of_stopping(more, done, again=turn.round > 1),
+            numbers=numbers,
             ended=None if len(self.cuts) == 1 else more.finish == "stop",
         )
 
@@ -178,14 +183,6 @@ def _new(begun: Message, text: str) -> str | None:
         told, said = told.strip(), text.lstrip()  # as templates trim messages
     repeated = begun.role == "assistant" and told.strip() and said.startswith(told)
     return said[len(told) :] if repeated else None
-
-
-def _of_stopping(more: Completion, done: Completion, *, again: bool) -> dict[str, float]:
-    """Return what of a cut's price is for stopping: its answer, and reading the thought again."""
-    found = {} if done.cost_nano is None else {ANSWERING: usd_from_nano(done.cost_nano)}
-    if again and more.reading_nano is not None:
-        found[READ_AGAIN] = usd_from_nano(more.reading_nano)
-    return found
 
 
 def _sure(tokens: Sequence[TokenLogprob]) -> dict[str, float]:

@@ -59,6 +59,12 @@ def recorded(
         [not r.error and opened.task.grade(r.text, one) for r, one in zip(some, gold, strict=True)]
         for some in by_expert
     ]
+    numbers: dict[str, int] = {}  # equal answers have equal ones
+
+    def number(reply: ExpertReply) -> int:
+        text = "" if reply.error else opened.task.normalise(reply.text)
+        return numbers.setdefault(text, len(numbers)) if text else -1
+
     own = alone(opened, questions)
     calling, passing = _writing(opened, questions, by_expert)
     return Population(
@@ -71,7 +77,7 @@ def recorded(
         passing_nano=passing,
         cell=cell_of(questions, cells_of(questions) if cells is None else cells),
         weight=np.ones(len(questions)),
-        answer=_answers(opened, by_expert),
+        answer=np.array([[number(reply) for reply in some] for some in by_expert]),
     )
 
 
@@ -133,17 +139,6 @@ def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
         return np.zeros(len(questions), dtype=np.int64)
     places = {name: at for at, name in enumerate(cells)}
     return np.array([places[question.group or ALL] for question in questions])
-
-
-def _answers(opened: PoolSession, by_expert: Sequence[Sequence[ExpertReply]]) -> IntArray:
-    """Return which answer each expert gave, [K, N]; equal answers have equal numbers."""
-    numbers: dict[str, int] = {}
-
-    def number(reply: ExpertReply) -> int:
-        text = "" if reply.error else opened.task.normalise(reply.text)
-        return numbers.setdefault(text, len(numbers)) if text else -1
-
-    return np.array([[number(reply) for reply in some] for some in by_expert])
 
 
 def _writing(

@@ -179,7 +179,13 @@ class _CorlTraining:
         self.successes = self.successes.after(cells, reward, [_written([e]) for e in episodes])
         turns = _decided(episodes, self.lesson.rules)
         self.horizon = self.horizon.after(*_beside_best(turns, reward, outcomes, groups))
-        batch = _batch(episodes, reward, groups, voice, prior)
+        parts = []
+        for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
+            if (known := one.response_logprobs) is None:
+                what = "log-probabilities of what the controller wrote"
+                raise ValueError(f"the sampler gave no {what}")
+            parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
+        batch = EpisodeBatch.of(parts, reward, groups, prior)
         voice.network.train()
         factor = rex(len(self.log.updates) / self.course.updates, self.course.warm)
         figures = self.trainer.update(
@@ -203,7 +209,7 @@ class _CorlTraining:
         said = self.state.restore(folder)
         self.log = TrainingLog([Update(**one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
-        self.successes = Successes(_pairs(said["successes"]), _pairs(said.get("sums", {})))
+        self.successes = Successes(said["successes"], said.get("sums", {}))
         mastered = said.get("mastered", self.horizon.mastered)
         self.horizon = replace(self.horizon, mastered=mastered)
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
@@ -288,26 +294,6 @@ def _beside_best(
     shown = best[won[best]]
     known = np.isin(group, group[shown])
     return turns[known], turns[shown], np.searchsorted(numbers[won[best]], group[known])
-
-
-def _pairs(kept: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
-    return {cell: (one, other) for cell, (one, other) in kept.items()}
-
-
-def _batch(
-    episodes: Sequence[Episode],
-    reward: FloatArray,
-    groups: Sequence[int],
-    voice: Voice,
-    prior: FloatArray,
-) -> EpisodeBatch:
-    parts = []
-    for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
-        if one.response_logprobs is None:
-            raise ValueError("the sampler gave no log-probabilities of what the controller wrote")
-        known = one.response_logprobs
-        parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
-    return EpisodeBatch.of(parts, reward, groups, prior)
 
 
 def _written(episodes: Sequence[Episode]) -> int:
