@@ -188,7 +188,6 @@ def _wrong_not_given(weight: FloatArray, wrong: int, k: int) -> FloatArray:
 
 
 def _with_bins(config: GeneratorConfig, shown: FloatArray, guide: int) -> list[FloatArray]:
-    """Return the weights for each bin of the guide's uncertainty."""
     binned = []
     for if_right, if_wrong in zip(
         config.uncertainty.if_right, config.uncertainty.if_wrong, strict=True

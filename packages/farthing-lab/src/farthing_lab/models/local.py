@@ -224,7 +224,6 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
     def _loaded(self) -> tuple[Any, Any]:
-        """Load the network, where it runs, and its tokenizer."""
         folder = Path(self.path)
         plain = self.device == "cpu" and self.dtype in {"auto", "float32"}
         if plain and is_lfm2(folder) and is_of_symbols(folder):

@@ -160,24 +160,9 @@ low ($0.001) is below the price of any call ($0.005). Raise it, or choose cheape
 
 
 def _why_no_calls(called_before: bool, prices: CallPrices | None) -> str:  # noqa: FBT001
-    if prices is not None and (why := _too_strict(prices)):
-        return why
-    if called_before:
-        return (
-            "it called before, and gave that up. What calls cost may take the reward of right "
-            "answers away: raise the budgets, or the entropy coefficient."
-        )
-    return (
-        "it has never called. The prompt may forbid calls, or the warm start may have shown none: "
-        "state budget and prices in the prompt, and show some calls first."
-    )
-
-
-def _too_strict(prices: CallPrices) -> str:
-    """Name the modes that cannot pay for any call; '' where all can."""
-    price = prices.cheapest_call_nano
-    low = [f"{m} ({dollars(b)})" for m, b in prices.budgets_nano.items() if b < price]
-    able = [mode for mode, budget in prices.budgets_nano.items() if budget >= price]
+    budgets, price = (prices.budgets_nano, prices.cheapest_call_nano) if prices else ({}, 0)
+    low = [f"{mode} ({dollars(budget)})" for mode, budget in budgets.items() if budget < price]
+    able = [mode for mode, budget in budgets.items() if budget >= price]
     below = f"below the price of any call ({dollars(price)})"
     rest = f" Mode {' and '.join(able)} could pay, and did not call." if able else ""
     if len(low) > 1:
@@ -187,7 +172,15 @@ def _too_strict(prices: CallPrices) -> str:
         )
     if low:
         return f"the budget of mode {low[0]} is {below}. Raise it, or choose cheaper experts.{rest}"
-    return ""
+    if called_before:
+        return (
+            "it called before, and gave that up. What calls cost may take the reward of right "
+            "answers away: raise the budgets, or the entropy coefficient."
+        )
+    return (
+        "it has never called. The prompt may forbid calls, or the warm start may have shown none: "
+        "state budget and prices in the prompt, and show some calls first."
+    )
 
 
 def _number(value: float) -> str:

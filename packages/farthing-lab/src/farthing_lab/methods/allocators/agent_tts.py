@@ -61,13 +61,14 @@ class Space:
 
     def __post_init__(self) -> None:
         n, k = self.batch.value.shape
-        if not self.model.size:
-            object.__setattr__(self, "model", np.zeros((n, k), dtype=np.int64))
-        if not self.parts:
-            object.__setattr__(self, "parts", tuple(f"part {i + 1}" for i in range(n)))
-        if not self.options:
-            names = tuple(tuple(f"option {j + 1}" for j in range(k)) for _ in range(n))
-            object.__setattr__(self, "options", names)
+        unsaid = {
+            "model": np.zeros((n, k), dtype=np.int64),
+            "parts": tuple(f"part {i + 1}" for i in range(n)),
+            "options": (tuple(f"option {j + 1}" for j in range(k)),) * n,
+        }
+        for name, value in unsaid.items():
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, value)
 
     def fits(self, choice: Sequence[int]) -> bool:
         offered = self.batch.offered
