@@ -243,7 +243,8 @@ class MaskedTrainer:
         figures: list[tuple[float, ...]] = []
         for _ in range(settings.epochs):
             order = torch.from_numpy(generator.permutation(len(batch.tokens)))
-            figures += [self._step(judged.take(rows)) for rows in order.split(settings.minibatch)]
+            parts = order.split(settings.minibatch)  # type: ignore[no-untyped-call]
+            figures += [self._step(judged.take(rows)) for rows in parts]
         told = np.array(figures).mean(axis=0).tolist()
         return UpdateFigures(float(ppo.masked_mean(judged.divergence, judged.mask)), *told)
 
