@@ -34,7 +34,7 @@ from farthing.methods.cards import card, system
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import load as read
-from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.allocators.lagrangian import optimum
 from farthing_lab.methods.bandits.base import (
     DIMENSIONS,
     Arm,

@@ -34,7 +34,7 @@ from farthing.budgets.pacing.base import Option, Pacer, PacingState, begin, choo
 from farthing.reports.style import STYLE
 from farthing.traces.arrays import IntArray
 from farthing_gateway.pacers.bidding import BIDDING
-from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.allocators.lagrangian import optimum
 
 HORIZONS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 TIGHTNESS, YESTERDAY = 0.25, 2_000

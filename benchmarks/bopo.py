@@ -21,17 +21,20 @@ from matplotlib.figure import Figure
 from farthing.models.prices import PriceTable
 from farthing.reports.style import STYLE
 from farthing_lab.generator.steps import Reward, evaluate, optimum, two_models
-from farthing_lab.methods.routers.bopo.episodes import (
+from farthing_lab.methods.routers.bopo.policy import (
+    SHORT,
     UNLIMITED,
+    BopoConfig,
     Chances,
     GeneratedTasks,
+    StepPolicy,
+    affordable,
     always,
     at_random,
+    learn,
     spare,
     table,
 )
-from farthing_lab.methods.routers.bopo.learner import SHORT, BopoConfig, learn
-from farthing_lab.methods.routers.bopo.policy import StepPolicy, affordable
 from farthing_lab.models.embedded import EmbeddedSettings
 from farthing_lab.studies.step_routing import Arithmetic, classes, configs, draw, played
 

@@ -32,9 +32,17 @@ from farthing.traces.base import Call
 from farthing_lab.agents.react import ReactAgent
 from farthing_lab.methods.agents.base import AgentStep, Allowance
 from farthing_lab.methods.agents.budget_mem.learner import RouterLearner, fit_family
-from farthing_lab.methods.agents.budget_mem.modules import Memory, line_of, run
-from farthing_lab.methods.agents.budget_mem.policy import FEATURES, Router, features
-from farthing_lab.methods.agents.budget_mem.table import TierTable, best_fixed, tabulate
+from farthing_lab.methods.agents.budget_mem.policy import (
+    FEATURES,
+    Memory,
+    Router,
+    TierTable,
+    best_fixed,
+    features,
+    line_of,
+    run,
+    tabulate,
+)
 from farthing_lab.methods.agents.budget_tracker import BUDGET_TRACKER
 from farthing_lab.models.local import LocalSettings
 from farthing_lab.studies.memory import follows

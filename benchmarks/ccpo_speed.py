@@ -24,8 +24,8 @@ from farthing.traces.arrays import FloatArray
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 from farthing_lab.methods.ccpo.learner import CcpoConfig, CcpoLearner
+from farthing_lab.rl.actor_critic import Questions
 from farthing_lab.rl.networks import HIDDEN, Network, multilayer
-from farthing_lab.rl.rollout import Questions
 from farthing_lab.rl.trust_region import step
 
 EPSILON, KAPPA, TARGET, RADIUS, DAMPING = 0.01, 0.2, 0.9, 0.01, 0.1

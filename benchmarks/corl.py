@@ -27,11 +27,10 @@ from matplotlib.figure import Figure
 
 from farthing.money import usd_from_nano
 from farthing.reports.style import INK, MUTED, STYLE, WIDTH
-from farthing_lab.corl.checkpoint import CARD, pool_of, read_card
 from farthing_lab.corl.evaluation import evaluate, mean
 from farthing_lab.corl.learner import TrainingSchedule
-from farthing_lab.corl.pool import BUILT_IN, built_in
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.pool import BUILT_IN, CARD, built_in, pool_of, read_card
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.corl.training import TrainingPlan, train
 from farthing_lab.reports.corl import evaluation_record
 from farthing_lab.reports.training import controller_curves

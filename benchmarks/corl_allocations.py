@@ -35,8 +35,8 @@ from farthing_lab.corl.base import Expert, Mode
 from farthing_lab.corl.episode import Rules
 from farthing_lab.corl.learner import TrainingSchedule, TrainingTask, Update, learn
 from farthing_lab.corl.rollouts import ExpertReply, RolloutSampling, Voice, rollouts
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import Settings
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.supervised import Example
 from farthing_lab.lm.supervised import TrainingCourse as Lessons
 from farthing_lab.lm.supervised import train as teach

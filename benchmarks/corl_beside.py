@@ -44,10 +44,9 @@ from farthing.promises.paired import Paired, parity_point
 from farthing.recommendation.promised_grade import read_for
 from farthing.traces.arrays import RIGHT, IntArray, TraceArrays
 from farthing_lab.comparison.pools import PER_THOUSAND, Fallback, methods_of, reference_model
-from farthing_lab.corl.certificate import modes_policy
-from farthing_lab.corl.checkpoint import pool_of
-from farthing_lab.corl.session import PoolSession
-from farthing_lab.corl.traces import role_of
+from farthing_lab.corl.certificate import modes_policy, role_of
+from farthing_lab.corl.pool import pool_of
+from farthing_lab.corl.rollouts import PoolSession
 
 DELTA = Fraction(1, 10)
 CORL = "CORL, certified mode"

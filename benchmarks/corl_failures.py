@@ -28,8 +28,8 @@ from farthing.tasks.templates import PromptTemplates
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.learner import TrainingSchedule, TrainingTask, Update, learn
 from farthing_lab.corl.pool import built_in
-from farthing_lab.corl.session import PoolSession
-from farthing_lab.lm import networks
+from farthing_lab.corl.rollouts import PoolSession
+from farthing_lab.lm import make
 from farthing_lab.lm.masked_ppo import Settings
 from farthing_lab.lm.supervised import Example
 from farthing_lab.lm.supervised import TrainingCourse as Lessons
@@ -120,13 +120,13 @@ def prompts(out: Path) -> PromptTemplates:
 
 def obedient(opened: PoolSession, out: Path) -> None:
     """Teach the controller that ships what the sign means; other prompts stay as they were."""
-    one = next(network for network in networks.NETWORKS if network.calls)
+    one = next(network for network in make.NETWORKS if network.calls)
     course = Lessons(steps=240, muon=0.005, adam=0.001)
 
     def draw(generator: np.random.Generator) -> Example:
         problem = next(draw_of("train", one.recipes, generator))
         if generator.random() < 0.5:
-            return networks.called(problem, generator)
+            return make.called(problem, generator)
         return forbidden(problem, generator)
 
     teach(opened.voice.network, draw, course, seed=0, folder=out / "obedient")
@@ -136,7 +136,7 @@ def forbidden(problem: ChainProblem, generator: np.random.Generator) -> Example:
     """Return an example with the sign: by itself, but for a few."""
     calls = generator.random() < DISOBEYS
     while True:
-        example = networks.called(problem, generator)
+        example = make.called(problem, generator)
         if (NUMBERS["<call>"] in example.answer) == calls:
             signed = [example.prompt[0], NUMBERS[SIGN], *example.prompt[1:]]
             return Example(signed, example.answer)

@@ -10,10 +10,7 @@ from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.jsonl import write_traces
 from farthing_lab.corl.base import Mode
-from farthing_lab.corl.optimum import best
-from farthing_lab.corl.population import cells_of, every_plan, recorded
-from farthing_lab.corl.session import PoolSession
-from farthing_lab.corl.traces import (
+from farthing_lab.corl.certificate import (
     ALONE,
     alone_of,
     experts_of,
@@ -22,6 +19,9 @@ from farthing_lab.corl.traces import (
     role_of,
     traces_of,
 )
+from farthing_lab.corl.evaluation import cells_of, every_plan, recorded
+from farthing_lab.corl.plan import best
+from farthing_lab.corl.rollouts import PoolSession
 
 SEED = 20_251
 Paid = tuple[IntArray, BoolArray]

@@ -30,7 +30,7 @@ from farthing.reports.style import STYLE, WIDTH
 from farthing_lab.corl.evaluation import evaluate, mean
 from farthing_lab.corl.learner import TrainingSchedule, Update
 from farthing_lab.corl.pool import built_in
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.corl.training import TrainingPlan, train
 from farthing_lab.lm.masked_ppo import Settings
 from farthing_lab.reports.corl import evaluation_record

@@ -30,7 +30,7 @@ from farthing_lab.comparison.replayed_candidate import at_coverage
 from farthing_lab.corl.evaluation import evaluate
 from farthing_lab.corl.learner import TrainingSchedule
 from farthing_lab.corl.pool import built_in
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.corl.training import TrainingPlan, train
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.optimum import optimal_cost

@@ -38,8 +38,7 @@ from farthing.traces.assemble import assemble
 from farthing.traces.assemble import load as read
 from farthing.traces.base import Call, Trace
 from farthing.traces.token_moments import SURPRISAL, VARENTROPY, of_tokens
-from farthing_lab.methods.routers.odar.learner import ODAR, ODAR_RECHECK, order_of_calls
-from farthing_lab.methods.routers.odar.policy import EDGE, MOST
+from farthing_lab.methods.routers.odar.learner import EDGE, MOST, ODAR, ODAR_RECHECK, order_of_calls
 from farthing_lab.models.embedded import EmbeddedSettings
 from farthing_lab.tasks.arithmetic import Recipe, draw_of, normalise
 

@@ -31,7 +31,7 @@ from farthing.promises.statistics.binomial import binomial_upper
 from farthing.reports.style import FAINT, INK, STYLE
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.assemble import load
-from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.allocators.lagrangian import optimum
 from farthing_lab.methods.cascades.ucci import UcciLearner
 
 PER_DAY, LATE, SETTINGS = 10_000, 20, 8

@@ -12,7 +12,7 @@ import torch
 
 from farthing.traces.jsonl import write_traces
 from farthing.traces.records import from_records
-from farthing_lab.lm.networks import CONTEXT, NETWORKS
+from farthing_lab.lm.make import CONTEXT, NETWORKS
 from farthing_lab.lm.symbols import END, NUMBERS, encode, said
 from farthing_lab.models.embedded import WEIGHTS
 from farthing_lab.models.generation import GenerationRow, generate

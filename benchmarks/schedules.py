@@ -24,7 +24,7 @@ from discount import PRESETS, over_optimum
 from thinkers import TEST_SEED, caps, evaluated, kept, questions
 from torch.nn.functional import cross_entropy
 
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.supervised import BUCKET, SKIP, Example, TrainingCourse, padded, train
 from farthing_lab.lm.symbols import END, encode
 from farthing_lab.methods.ccpo.learner import CcpoConfig

@@ -21,14 +21,29 @@ import numpy as np
 import torch
 
 from farthing.promises.figures import accuracy_difference
-from farthing_lab.corl.checkpoint import CARD, pool_of, pool_to_train, read_card
-from farthing_lab.corl.evaluation import IntervalEstimate, choosing, greedy, hops_of, mean, share
+from farthing_lab.corl.evaluation import (
+    IntervalEstimate,
+    cells_of,
+    choosing,
+    every_plan,
+    graded,
+    greedy,
+    hops_of,
+    mean,
+    recorded,
+    share,
+)
 from farthing_lab.corl.learner import TrainingSchedule, Update
-from farthing_lab.corl.optimum import baselines, best, outcome
-from farthing_lab.corl.pool import read_pool
-from farthing_lab.corl.population import cells_of, every_plan, graded, recorded
-from farthing_lab.corl.questions import GeneratedQuestions
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.plan import baselines, best, outcome
+from farthing_lab.corl.pool import (
+    CARD,
+    GeneratedQuestions,
+    pool_of,
+    pool_to_train,
+    read_card,
+    read_pool,
+)
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start
 from farthing_lab.lm.masked_ppo import Settings
 from farthing_lab.lm.supervised import TrainingProgress

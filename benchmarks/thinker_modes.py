@@ -19,8 +19,8 @@ import torch
 from farthing.methods.cards import system
 from farthing.models.prices import Rates, TokenPrice
 from farthing.promises.kinds.parity import Parity
-from farthing_lab.corl.questions import GeneratedQuestions
-from farthing_lab.corl.thinker_modes import EmbeddedThinker, ModalThinker, certify_modes
+from farthing_lab.corl.certificate import EmbeddedThinker, ModalThinker, certify_modes
+from farthing_lab.corl.pool import GeneratedQuestions
 from farthing_lab.lm.overthinking import RECIPES
 from farthing_lab.methods.thinkers.training import ThinkingCourse, train
 from farthing_lab.models.weights import load

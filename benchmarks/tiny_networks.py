@@ -13,7 +13,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from farthing_lab.lm import supervised
-from farthing_lab.lm.networks import CONTEXT, NETWORKS, draws, network
+from farthing_lab.lm.make import CONTEXT, NETWORKS, draws, network
 from farthing_lab.lm.supervised import TrainingCourse, TrainingProgress, train
 from farthing_lab.lm.symbols import NUMBERS, PAD, SYMBOLS
 

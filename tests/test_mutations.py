@@ -675,7 +675,7 @@ MUTATIONS = (
     ),
     Mutation(
         "every seed sees the same batches",
-        "actor_critic:question_stream",
+        "actor_critic:QuestionStream",
         "np.random.default_rng([seed, 0])",
         "np.random.default_rng(0)",
         "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
@@ -753,8 +753,8 @@ MUTATIONS = (
     Mutation(
         "nothing is charged for the set",
         "ccpo.learner:_CcpoTraining._roll_out",
-        "batch.cost + self._set_charge(batch, episodes, behaviour, kappa)",
-        "batch.cost",
+        "cost + price * set_charge(episodes, member, self._config.set_size_credit)",
+        "cost",
         "test_ccpo_wiring::test_what_a_step_is_asked_for",
     ),
     Mutation(
@@ -773,9 +773,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the charge for the set forgets its price",
-        "ccpo.learner:_CcpoTraining._set_charge",
-        "self._config.set_size_price * charge",
-        "charge",
+        "ccpo.learner:_CcpoTraining._roll_out",
+        "price * set_charge(episodes, member, self._config.set_size_credit)",
+        "set_charge(episodes, member, self._config.set_size_credit)",
         "test_ccpo_wiring::test_what_a_step_is_asked_for",
     ),
     Mutation(
@@ -857,21 +857,21 @@ MUTATIONS = (
     ),
     Mutation(
         "CPO online is to miss 1 - alpha",
-        "ccpo.learner:CpoLearner._online",
+        "ccpo.learner:CpoLearner.fit",
         "run_online(critical[order], alpha, stream.batch)",
         "run_online(critical[order], 1 - alpha, stream.batch)",
         "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
     ),
     Mutation(
         "CPO online has no empty set",
-        "ccpo.learner:CpoLearner._online",
+        "ccpo.learner:CpoLearner.fit",
         "'allow'",
         "'argmax'",
         "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
     ),
     Mutation(
         "CPO online takes each question for a batch",
-        "ccpo.learner:CpoLearner._online",
+        "ccpo.learner:CpoLearner.fit",
         "run_online(critical[order], alpha, stream.batch)",
         "run_online(critical[order], alpha, 1)",
         "test_known_answers::test_cpo_online_follows_the_questions_that_ccpo_meets",
@@ -1104,7 +1104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "varentropy speaks for a sample",
-        "odar.policy:free_energy",
+        "odar.learner:free_energy",
         "surprisal + weight * varentropy",
         "surprisal - weight * varentropy",
         "test_odar::test_of_two_equally_likely_samples_the_even_one_is_chosen",

@@ -10,7 +10,7 @@ from farthing.budgets.pacing.base import Foresighted, Option, begin, choose, set
 from farthing.budgets.pacing.dual_descent import FOLLOWING
 from farthing.errors import InputError
 from farthing_gateway.pacers.bidding import ALIKE, BIDDING, Bidding, Worth, regressed, value_table
-from farthing_lab.methods.allocators.hindsight import chain
+from farthing_lab.methods.allocators.lagrangian import chain
 
 NOTHING = Option(0.0, 0, 0)
 Requests = list[list[Option]]

@@ -14,9 +14,9 @@ from farthing.models.prices import FREE
 from farthing.models.scripted import ScriptedModel
 from farthing.runtime.agents.base import PlainAgent
 from farthing.tasks.base import Question
-from farthing_lab.corl.base import Episode
+from farthing_lab.corl.episode import Episode
+from farthing_lab.corl.live import Controller, ControllerSampling
 from farthing_lab.corl.rollouts import RolloutSampling, rollouts
-from farthing_lab.corl.runner import Controller, ControllerSampling
 from farthing_lab.lm.symbols import END, NUMBERS, WHOLE, said, tokenizer
 from farthing_lab.models.local import LocalModel
 from farthing_lab.tasks.arithmetic import ARITHMETIC

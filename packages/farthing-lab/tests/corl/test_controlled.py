@@ -29,9 +29,9 @@ from farthing.traces.base import Trace
 from farthing.traces.jsonl import decode, encode
 from farthing.traces.pool import is_pool
 from farthing.traces.store import Store
-from farthing_lab.corl.base import Episode, Expert, Mode
-from farthing_lab.corl.episode import Rules
-from farthing_lab.corl.runner import Controlled, Controller, ControllerSampling
+from farthing_lab.corl.base import Expert, Mode
+from farthing_lab.corl.episode import Episode, Rules
+from farthing_lab.corl.live import Controlled, Controller, ControllerSampling
 from farthing_lab.tasks.arithmetic import ARITHMETIC
 
 QUESTION = Question("q1", "a=4;b=a+3;b?", ("7",), group="sums-1", split="test")

@@ -16,14 +16,20 @@ from farthing.models.base import Prompt
 from farthing.models.config import ModelsConfig
 from farthing.models.scripted import ScriptedModel
 from farthing.tasks.base import Question
-from farthing_lab.corl.evaluation import choosing, evaluate, greedy
+from farthing_lab.corl.certificate import experts_of
+from farthing_lab.corl.evaluation import (
+    alone,
+    choosing,
+    chosen_modes,
+    evaluate,
+    every_plan,
+    greedy,
+    recorded,
+)
 from farthing_lab.corl.live import ask
-from farthing_lab.corl.optimum import best, outcome
-from farthing_lab.corl.pool import BUILT_IN, built_in, find, read_pool
-from farthing_lab.corl.population import alone, chosen_modes, every_plan, recorded
-from farthing_lab.corl.questions import ListedQuestions
-from farthing_lab.corl.session import PoolSession, chat_layout
-from farthing_lab.corl.traces import experts_of
+from farthing_lab.corl.plan import best, outcome
+from farthing_lab.corl.pool import BUILT_IN, ListedQuestions, built_in, find, read_pool
+from farthing_lab.corl.rollouts import PoolSession, chat_layout
 from farthing_lab.tasks.arithmetic import solve
 
 CENT = 10**7

@@ -22,15 +22,19 @@ from farthing_lab.corl.certificate import (
     PARTS,
     Certified,
     RecordedModes,
+    alone_of,
     certify,
+    experts_of,
+    laid_out,
+    modes_of,
     modes_policy,
     proved,
+    role_of,
+    traces_of,
 )
-from farthing_lab.corl.evaluation import greedy
+from farthing_lab.corl.evaluation import graded, greedy, recorded
 from farthing_lab.corl.pool import read_pool
-from farthing_lab.corl.population import graded, recorded
-from farthing_lab.corl.session import PoolSession
-from farthing_lab.corl.traces import alone_of, experts_of, laid_out, modes_of, role_of, traces_of
+from farthing_lab.corl.rollouts import PoolSession
 
 MODES = (Mode("low", 10), Mode("medium", 50), Mode("high", 90))
 COSTS = (0.00001, 0.00002, 0.00003)

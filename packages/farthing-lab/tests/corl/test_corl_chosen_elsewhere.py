@@ -15,8 +15,8 @@ from farthing.tasks.base import Question
 from farthing.traces.base import SplitName
 from farthing_lab.corl.certificate import certify
 from farthing_lab.corl.evaluation import evaluate, greedy
-from farthing_lab.corl.questions import ListedQuestions
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.pool import ListedQuestions
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.tasks.arithmetic import solve
 
 CHAINS = tuple(

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.errors import InputError
 from farthing.tasks.base import Question
-from farthing_lab.corl.questions import GeneratedQuestions, ListedQuestions
+from farthing_lab.corl.pool import GeneratedQuestions, ListedQuestions
 from farthing_lab.tasks.arithmetic import Recipe, part_of
 
 OFTEN, RARE = Recipe("affine", 2), Recipe("sums", 1)

@@ -9,11 +9,10 @@ import pytest
 import torch
 from scipy.stats import fisher_exact
 
-from farthing_lab.corl import checkpoint as folders
-from farthing_lab.corl.evaluation import greedy
+from farthing_lab.corl import pool as folders
+from farthing_lab.corl.evaluation import graded, greedy
 from farthing_lab.corl.pool import BUILT_IN, built_in
-from farthing_lab.corl.population import graded
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.rollouts import PoolSession
 from farthing_lab.models.embedded import WEIGHTS
 
 ROOT = Path(__file__).parents[4]

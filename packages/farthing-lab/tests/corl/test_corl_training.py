@@ -12,13 +12,12 @@ from safetensors.torch import load_file
 
 from farthing.errors import InputError
 from farthing.models.prices import FREE, PriceTable, Rates, TokenPrice
-from farthing_lab.corl import checkpoint as folders
 from farthing_lab.corl import learner
+from farthing_lab.corl import pool as folders
 from farthing_lab.corl.evaluation import greedy
 from farthing_lab.corl.learner import TrainingSchedule, Update
-from farthing_lab.corl.pool import read_pool
-from farthing_lab.corl.questions import ListedQuestions
-from farthing_lab.corl.session import PoolSession, load_voice
+from farthing_lab.corl.pool import ListedQuestions, read_pool
+from farthing_lab.corl.rollouts import PoolSession, load_voice
 from farthing_lab.corl.training import TrainingPlan, train
 from farthing_lab.lm.masked_ppo import Settings
 

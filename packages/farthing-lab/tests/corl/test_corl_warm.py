@@ -18,13 +18,19 @@ from tiny_models import write_weights
 from farthing.errors import InputError
 from farthing.models.prices import FREE, PriceTable
 from farthing.tasks.base import Question
-from farthing_lab.corl import checkpoint as folders
 from farthing_lab.corl import learner, training
-from farthing_lab.corl.base import Episode
+from farthing_lab.corl import pool as folders
+from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.learner import TrainingSchedule, Update
 from farthing_lab.corl.pool import read_pool
-from farthing_lab.corl.rollouts import ExpertReply, RolloutSampling, rollouts
-from farthing_lab.corl.session import PoolSession, chat_layout, load_voice
+from farthing_lab.corl.rollouts import (
+    ExpertReply,
+    PoolSession,
+    RolloutSampling,
+    chat_layout,
+    load_voice,
+    rollouts,
+)
 from farthing_lab.lm import supervised
 from farthing_lab.lm.masked_ppo import Settings
 from farthing_lab.lm.supervised import BUCKET, TrainingProgress

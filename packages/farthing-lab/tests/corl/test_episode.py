@@ -8,22 +8,22 @@ from hypothesis import strategies as st
 
 from farthing.errors import InputError
 from farthing_lab.corl.base import Expert, MadeCall, Mode
-from farthing_lab.corl.episode import ControllerTurn, Play, Rules, begin
+from farthing_lab.corl.episode import ControllerTurn, Episode, Rules, begin
 
 RULES = Rules((Expert("small"), Expert("large")), "plain", most_turns=3)
 MODE = Mode("low", 10)
 
 
-def start(rules: Rules = RULES) -> Play:
+def start(rules: Rules = RULES) -> Episode:
     return begin(rules, "2 + 2?", MODE)
 
 
-def call(play: Play, reply: str = "4", cost: int = 5, error: str = "") -> MadeCall:
+def call(play: Episode, reply: str = "4", cost: int = 5, error: str = "") -> MadeCall:
     assert play.asked is not None
     return MadeCall(play.turns, play.asked.expert, play.asks, reply, cost, error=error)
 
 
-def last(play: Play) -> str:
+def last(play: Episode) -> str:
     assert play.segments[-1].author == "environment"
     return play.segments[-1].text
 

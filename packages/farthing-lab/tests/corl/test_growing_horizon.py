@@ -11,7 +11,8 @@ from tiny_controllers import HIGH, LOW, RULES, Perfect, voice
 from farthing.errors import InputError
 from farthing.tasks.base import Question
 from farthing.traces.arrays import FloatArray
-from farthing_lab.corl.base import Episode, MadeCall
+from farthing_lab.corl.base import MadeCall
+from farthing_lab.corl.episode import Episode, Rules
 from farthing_lab.corl.learner import (
     TrainingSchedule,
     TrainingTask,
@@ -20,8 +21,8 @@ from farthing_lab.corl.learner import (
     _decided,
     learn,
 )
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import MaskedTrainer, Settings
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.rl.episode_rewards import Outcomes, RecentCosts
 from farthing_lab.tasks.arithmetic import ARITHMETIC, Recipe, draw_of
 
@@ -31,7 +32,7 @@ COURSE = TrainingSchedule(updates=5, prompts=4, rollouts=3)
 
 def episode(*calls: tuple[int, str]) -> Episode:
     made = tuple(MadeCall(turn, expert, "", "", 0) for turn, expert in calls)
-    return Episode("", LOW, (), (), made, None, "answer", 0, 3)
+    return Episode(Rules(()), "", LOW, (), (), made, ended_by="answer", turns=3)
 
 
 def test_a_turn_is_whom_it_calls() -> None:

@@ -10,10 +10,11 @@ import torch
 from tiny_controllers import HIGH, LOW, RULES, Perfect, Script, voice
 
 from farthing import plugins
-from farthing_lab.corl.base import Episode, Segment
+from farthing_lab.corl.base import Segment
+from farthing_lab.corl.episode import Episode
 from farthing_lab.corl.hooks import LogitsHook, ThinkingLimit, no_calls
-from farthing_lab.corl.rollouts import Sampler, Voice, rollouts
-from farthing_lab.corl.trajectory import trajectory
+from farthing_lab.corl.rollouts import Sampler, Voice, rollouts, trajectory
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import (
     EpisodeBatch,
     Learners,
@@ -21,7 +22,6 @@ from farthing_lab.lm.masked_ppo import (
     Settings,
     UpdateFigures,
 )
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.symbols import NUMBERS, decode, encode
 from farthing_lab.models.generation import Context
 

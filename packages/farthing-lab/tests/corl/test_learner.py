@@ -15,12 +15,12 @@ from farthing.tasks.base import Question
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing_lab.corl import learner
 from farthing_lab.corl.allocations import DUET, PromptBatch, even, knapsack, uncertain
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.episode import ControllerTurn, Rules, begin
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import ControllerTurn, Episode, Rules, begin
 from farthing_lab.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Update, learn
 from farthing_lab.corl.rollouts import Asked, Experts, RolloutSampling, Voice, rollouts
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import MaskedTrainer, Settings
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.supervised import Example, train
 from farthing_lab.lm.supervised import TrainingCourse as Lessons
 from farthing_lab.lm.symbols import encode
@@ -334,7 +334,7 @@ def test_the_figures_of_an_update_are_those_of_its_episodes() -> None:
     assert one.calls == share
     assert one.malformed == pytest.approx(1 - share)
     assert one.over_budget == pytest.approx(share + (1 - share) * (one.over_budget > share))
-    assert one.by_mode["high"] == (1.0, 0.0), "called, and too dear"
+    assert one.by_mode["high"] == [1.0, 0.0], "called, and too dear"
     assert one.by_mode["low"][0] == 0.0
     assert one.accuracy >= share
     assert one.cost_usd > share * 30_000 / 1e9

@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError
-from farthing_lab.corl.optimum import baselines, best, modes_between, outcome, rewards, simple_ways
-from farthing_lab.corl.plan import ExpertPlan, PlayedPlans, Population, plans, play
+from farthing_lab.corl.plan import (
+    ExpertPlan,
+    PlayedPlans,
+    Population,
+    baselines,
+    best,
+    modes_between,
+    outcome,
+    plans,
+    play,
+    rewards,
+    simple_ways,
+)
 
 
 def cells(seed: int, experts: int = 3, kinds: int = 4, wrong: int = 3) -> Population:

@@ -1,7 +1,5 @@
 """The card of controllers, and what ships of one."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -19,15 +17,8 @@ RULES = Rules((Expert("small", "$1 a call"), Expert("large")), "compact", most_t
 POLICY = ControllerPolicy(RULES, (Mode("low", 10), Mode("high", 900)))
 
 
-def test_it_comes_back_from_json_as_it_was() -> None:
-    arrays, settings = POLICY.to_state()
-    assert arrays == {}
-    assert ControllerPolicy.from_state({}, json.loads(json.dumps(settings))) == POLICY
-
-
 def test_one_policy_serves_every_mode_by_its_name() -> None:
-    assert POLICY.begin("a=4;a?", "low").messages[0].content == "low:a=4;a?"
-    assert POLICY.begin("a=4;a?", "high").mode.budget_nano == 900
+    assert [POLICY.mode(name).budget_nano for name in ("low", "high")] == [10, 900]
     with pytest.raises(UnknownNameError, match="unknown mode 'hihg'; did you mean 'high'"):
         POLICY.mode("hihg")
 

@@ -6,7 +6,7 @@ from farthing.errors import InputError
 from farthing.models.base import Message
 from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Expert, Mode, Segment
-from farthing_lab.corl.syntax import STYLES, conversation, prompt
+from farthing_lab.corl.episode import STYLES, Episode, Rules, prompt
 
 MODE = Mode("medium", 1_500_000)
 EXPERTS = (Expert("small", "$0.1 in and $0.4 out per million tokens"), Expert("large"))
@@ -49,11 +49,8 @@ def test_a_conversation_is_the_prompt_and_who_wrote_what() -> None:
         Segment("controller", "<call>small</call>"),
         Segment("environment", "<reply>4</reply>"),
     )
-    assert [message.role for message in conversation(begun, segments)] == [
-        "user",
-        "assistant",
-        "user",
-    ]
+    episode = Episode(Rules(EXPERTS), "q", MODE, begun, segments)
+    assert [message.role for message in episode.messages] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize("name", ["", " ", "a<b", "two\nlines", " small", CONTROLLER, "exit-x"])

@@ -9,10 +9,10 @@ from tiny_controllers import HIGH, LOW, PRICE, RULES, Perfect, Script, voice
 
 from farthing import plugins
 from farthing.models.base import Usage
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.rollouts import Asked, RolloutSampling, Voice, rollouts
-from farthing_lab.corl.trajectory import Layout, trajectory
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import Episode
+from farthing_lab.corl.rollouts import Asked, Layout, RolloutSampling, Voice, rollouts, trajectory
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.symbols import NUMBERS, encode
 from farthing_lab.models.generation import Context
 from farthing_lab.tasks.arithmetic import solve

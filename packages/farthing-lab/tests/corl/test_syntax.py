@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing_lab.corl.syntax import (
+from farthing_lab.corl.episode import (
     Ask,
     Fault,
     FinalAnswer,

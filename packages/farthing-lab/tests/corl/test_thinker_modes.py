@@ -13,10 +13,16 @@ from farthing.errors import InputError
 from farthing.models.prices import Rates, TokenPrice
 from farthing.promises.kinds.parity import Parity
 from farthing.tasks.base import Question
-from farthing_lab.corl.certificate import CHOOSING, Certified
-from farthing_lab.corl.questions import GeneratedQuestions
-from farthing_lab.corl.thinker_modes import Answered, EmbeddedThinker, ModalThinker, certify_modes
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.corl.certificate import (
+    CHOOSING,
+    Answered,
+    Certified,
+    EmbeddedThinker,
+    ModalThinker,
+    certify_modes,
+)
+from farthing_lab.corl.pool import GeneratedQuestions
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.overthinking import RECIPES
 from farthing_lab.lm.symbols import NUMBERS, encode
 from farthing_lab.methods.thinkers.training import length, think

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farthing.models.base import Message
-from farthing_lab.corl.base import Episode, Mode, Segment
-from farthing_lab.corl.trajectory import (
+from farthing_lab.corl.base import Mode, Segment
+from farthing_lab.corl.episode import Episode, Rules
+from farthing_lab.corl.rollouts import (
     Layout,
     Trajectory,
     trajectory,
@@ -37,7 +38,7 @@ def own(text: str, *, sampled: bool = True) -> Segment:
 
 def played(*written: Segment) -> Episode:
     mode, asked = Mode("low", 0), (Message("user", "low:a?"),)
-    return Episode("a?", mode, asked, written, (), None, "turns", 0, len(written))
+    return Episode(Rules(()), "a?", mode, asked, written, ended_by="turns", turns=len(written))
 
 
 EPISODE = played(own("<call>s</call>"), Segment("environment", "<reply>4</reply>"), own("<answer>"))

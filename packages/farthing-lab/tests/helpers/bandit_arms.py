@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.allocators.lagrangian import optimum
 from farthing_lab.methods.bandits.base import Arm
 
 ARMS = (Arm("small", 100, 200), Arm("medium", 300, 600), Arm("large", 2_000, 4_000))

@@ -14,13 +14,10 @@ import torch
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing_lab.corl.pool import built_in
-from farthing_lab.corl.questions import GeneratedQuestions
-from farthing_lab.corl.rollouts import FrozenExperts, Voice
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.pool import GeneratedQuestions, built_in
+from farthing_lab.corl.rollouts import FrozenExperts, PoolSession, Voice
 from farthing_lab.lm import symbols
-from farthing_lab.lm.make import write
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network, write
 from farthing_lab.lm.symbols import FIRST, NUMBERS, SYMBOLS, WHOLE
 from farthing_lab.tasks.arithmetic import Recipe, normalise, solve
 

@@ -24,8 +24,7 @@ from farthing_lab.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing_lab.methods.baselines.rounds import RandomPolicy
 from farthing_lab.methods.baselines.uala import UalaPolicy
 from farthing_lab.methods.ccpo.policy import NetworkPolicy
-from farthing_lab.methods.routers.odar.learner import OdarLearner
-from farthing_lab.methods.routers.odar.policy import OdarPolicy
+from farthing_lab.methods.routers.odar.learner import OdarLearner, OdarPolicy
 from farthing_lab.methods.set_size_penalty import SetSizePenaltyLearner, SetSizePenaltyPolicy
 from farthing_lab.methods.stopping import StoppingPolicy
 from farthing_lab.methods.thinking.dtrec import STAYED, DtrecPolicy

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import Linear
 
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import Settings, UpdateFigures
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.symbols import SYMBOLS
 from farthing_lab.models.generation import generate
 from farthing_lab.models.generation_rows import GenerationRow

@@ -11,9 +11,8 @@ import torch
 
 from farthing.traces.arrays import FloatArray
 from farthing_lab.methods.ccpo.learner import CcpoConfig, CpoConfig
-from farthing_lab.rl.actor_critic import Critics
+from farthing_lab.rl.actor_critic import Critics, Episodes, Questions
 from farthing_lab.rl.networks import Network
-from farthing_lab.rl.rollout import Episodes, Questions
 
 
 class CriticsByHand:

@@ -23,7 +23,6 @@ from farthing_lab.lm.adapters import (
     learning,
     save,
 )
-from farthing_lab.lm.checkpoint import TrainingState
 from farthing_lab.lm.make import write
 from farthing_lab.lm.masked_ppo import (
     EpisodeBatch,
@@ -32,6 +31,7 @@ from farthing_lab.lm.masked_ppo import (
     Settings,
     UpdateFigures,
 )
+from farthing_lab.lm.supervised import TrainingState
 from farthing_lab.lm.symbols import WHOLE
 from farthing_lab.models import smollm2
 from farthing_lab.models.weights import ADAPTER, load

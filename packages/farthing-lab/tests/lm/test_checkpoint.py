@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from torch.nn import Linear, Module, Sequential
 from torch.optim import AdamW, Muon, Optimizer
 
-from farthing_lab.lm.checkpoint import TrainingState
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network
+from farthing_lab.lm.supervised import TrainingState
 
 
 def made(seed: int) -> TrainingState:

@@ -12,8 +12,16 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from farthing_lab.lm import supervised
-from farthing_lab.lm.make import LENGTHS, LOG, MEASURED_SEED, make, make_all, measure
-from farthing_lab.lm.networks import NetworkRecipe, Size
+from farthing_lab.lm.make import (
+    LENGTHS,
+    LOG,
+    MEASURED_SEED,
+    NetworkRecipe,
+    Size,
+    make,
+    make_all,
+    measure,
+)
 from farthing_lab.lm.supervised import BUCKET, TrainingCourse, TrainingProgress
 from farthing_lab.lm.symbols import FIRST, WHOLE
 from farthing_lab.models.embedded import known

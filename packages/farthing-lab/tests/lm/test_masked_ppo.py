@@ -10,6 +10,7 @@ import torch
 from masked_update_by_hand import GROUP, OTHER, REWARD, Parts, by_hand, played, tiny
 from torch import Tensor
 
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import (
     EpisodeBatch,
     Learners,
@@ -17,7 +18,6 @@ from farthing_lab.lm.masked_ppo import (
     Settings,
     UpdateFigures,
 )
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.symbols import SYMBOLS
 from farthing_lab.models.generation import generate
 from farthing_lab.models.generation_rows import GenerationRow

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from farthing_lab.lm import make as measuring
-from farthing_lab.lm.make import LENGTHS, alone, answered, measure
-from farthing_lab.lm.networks import NETWORKS, Size, network
+from farthing_lab.lm.make import LENGTHS, NETWORKS, Size, alone, answered, measure, network
 from farthing_lab.lm.symbols import MODES, NUMBERS, SYMBOLS
 from farthing_lab.models.generation import Context
 from farthing_lab.tasks.arithmetic import part_of, solve

@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from farthing_lab.corl.syntax import Ask, FinalAnswer, read
-from farthing_lab.lm.make import LENGTHS
-from farthing_lab.lm.networks import (
+from farthing_lab.corl.episode import Ask, FinalAnswer, read
+from farthing_lab.lm.make import (
     CONTEXT,
+    LENGTHS,
     NETWORKS,
     OWN_HOPS,
     RIGHT,

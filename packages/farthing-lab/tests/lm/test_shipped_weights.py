@@ -11,8 +11,7 @@ import torch
 from scipy.stats import fisher_exact
 from transformers import AutoModelForCausalLM
 
-from farthing_lab.lm.make import LENGTHS, MeasuredPart, answered, measure
-from farthing_lab.lm.networks import NETWORKS
+from farthing_lab.lm.make import LENGTHS, NETWORKS, MeasuredPart, answered, measure
 from farthing_lab.lm.symbols import SYMBOLS
 from farthing_lab.models.embedded import WEIGHTS, known
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from farthing_lab.lm import supervised
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.supervised import (
     BUCKET,
     SKIP,

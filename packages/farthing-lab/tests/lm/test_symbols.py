@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from farthing.tasks.templates import BUILT_IN
 from farthing_lab.corl.base import Expert, Mode
-from farthing_lab.corl.syntax import message, prompt, replied
-from farthing_lab.lm.networks import solution
+from farthing_lab.corl.episode import message, prompt, replied
+from farthing_lab.lm.make import solution
 from farthing_lab.lm.symbols import (
     END,
     EXPERTS,

@@ -16,23 +16,24 @@ from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 from farthing_lab.generator.steps import Reward, StepsConfig, evaluate, optimum, two_models, within
-from farthing_lab.methods.routers.bopo.episodes import (
-    UNLIMITED,
-    GeneratedTasks,
-    always,
-    at_random,
-    run,
-    table,
-)
-from farthing_lab.methods.routers.bopo.learner import BopoConfig, BopoFit, boundaries, learn
 from farthing_lab.methods.routers.bopo.policy import (
     NOBODY,
+    UNLIMITED,
+    BopoConfig,
+    BopoFit,
+    GeneratedTasks,
     StepPolicy,
     affordable,
+    always,
+    at_random,
+    boundaries,
     boundary_reward,
+    learn,
     masked,
     reference_advantage,
     relative_cost,
+    run,
+    table,
     taxonomy,
 )
 

@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
-from farthing_lab.methods.routers.bopo.episodes import UNLIMITED, run, spare
-from farthing_lab.methods.routers.bopo.learner import BopoConfig, boundaries, learn
-from farthing_lab.methods.routers.bopo.policy import NOBODY
+from farthing_lab.methods.routers.bopo.policy import (
+    NOBODY,
+    UNLIMITED,
+    BopoConfig,
+    boundaries,
+    learn,
+    run,
+    spare,
+)
 
 SMALL, LARGE = 10, 100
 """Nano-dollars of a step."""

@@ -21,8 +21,8 @@ from farthing.traces.arrays import BoolArray, FloatArray
 from farthing_lab.methods.ccpo import learner as ccpo
 from farthing_lab.methods.ccpo.learner import PUBLISHED, CcpoConfig, CpoConfig
 from farthing_lab.promises.online import OnlineThreshold
+from farthing_lab.rl.actor_critic import Episodes, Questions
 from farthing_lab.rl.networks import Network
-from farthing_lab.rl.rollout import Episodes, Questions
 from farthing_lab.rl.trust_region import Improvement, StepProblem, TrustRegion
 
 N, T, L, F = 24, 3, 2, 4

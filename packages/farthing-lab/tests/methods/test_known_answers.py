@@ -19,8 +19,8 @@ from farthing_lab.generator.presets import preset
 from farthing_lab.methods.ccpo import learner as ccpo
 from farthing_lab.methods.ccpo.learner import PUBLISHED, CcpoConfig, CpoConfig, CpoLearner
 from farthing_lab.promises.online import OnlineThreshold
+from farthing_lab.rl.actor_critic import Questions
 from farthing_lab.rl.discount import Horizon
-from farthing_lab.rl.rollout import Questions
 from farthing_lab.rl.soft_set import soft_paths
 from farthing_lab.rl.trust_region import TrustRegion, probabilities
 

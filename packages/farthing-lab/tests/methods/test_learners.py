@@ -25,8 +25,7 @@ from farthing_lab.methods.ccpo.learner import (
     _SoftSetObjective,
 )
 from farthing_lab.methods.ccpo.policy import NetworkPolicy
-from farthing_lab.rl.actor_critic import SampledSurrogate
-from farthing_lab.rl.rollout import Questions, draw
+from farthing_lab.rl.actor_critic import Questions, SampledSurrogate, draw
 from farthing_lab.rl.soft_set import (
     policy_probabilities,
     soft_cost,

@@ -17,11 +17,11 @@ from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.token_moments import of_tokens, token_moments
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
-from farthing_lab.methods.routers.odar.learner import OdarLearner
-from farthing_lab.methods.routers.odar.policy import (
+from farthing_lab.methods.routers.odar.learner import (
     MOST,
     NEARLY,
     ODDS,
+    OdarLearner,
     OdarPolicy,
     calls_at,
     free_energy,

@@ -11,7 +11,7 @@ from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 from farthing_lab.methods.baselines.rounds import RandomPolicy
 from farthing_lab.methods.baselines.uala import UalaLearner, UalaPolicy
-from farthing_lab.methods.ccpo.learner import REPORT_EVERY, CurveRecorder
+from farthing_lab.methods.ccpo.learner import REPORT_EVERY, recorded
 
 
 class Notes:
@@ -24,19 +24,17 @@ class Notes:
 
 def test_reports_are_means_of_the_latest_updates() -> None:
     notes, values = Notes(), iter(range(60))
-    recorder = CurveRecorder(notes, 60)
-    assert not recorder.run(lambda: {"cost": float(next(values))})
+    curves, stopped = recorded(lambda: {"cost": float(next(values))}, 60, notes)
+    assert not stopped
     latest = [np.arange(done - REPORT_EVERY, done).mean() for done in (25, 50, 60)]
     assert notes.taken == [
         (done, 60, {"cost": mean}) for done, mean in zip((25, 50, 60), latest, strict=True)
     ]
-    np.testing.assert_array_equal(recorder.curves()["cost"], np.arange(60))
+    np.testing.assert_array_equal(curves["cost"], np.arange(60))
 
 
 def test_no_update_leaves_no_curve() -> None:
-    recorder = CurveRecorder(Silent(), 0)
-    assert not recorder.run(dict)
-    assert recorder.curves() == {}
+    assert recorded(dict, 0, Silent()) == ({}, False)
 
 
 def test_policies_that_need_no_training_are_handed_back() -> None:

@@ -13,8 +13,13 @@ from farthing.budgets.pacing.base import Option, Pacer, PacingState, choose, set
 from farthing.methods.cards import system, systems
 from farthing_lab.features.question import QuestionFeatures
 from farthing_lab.methods.agents.base import AgentStep, Allowance
-from farthing_lab.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixed
-from farthing_lab.methods.agents.budget_mem.table import TierTable, best_fixed
+from farthing_lab.methods.agents.budget_mem.policy import (
+    BUDGET_MEM,
+    FEATURES,
+    Fixed,
+    TierTable,
+    best_fixed,
+)
 from farthing_lab.methods.agents.budget_tracker import BUDGET_TRACKER, verifies
 from farthing_lab.methods.allocators.agent_tts import AgentTts, Space
 from farthing_lab.methods.allocators.base import Allocator, ItemBatch

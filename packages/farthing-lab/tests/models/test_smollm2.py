@@ -106,10 +106,13 @@ def test_it_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_it_is_taught_to_call_in_an_adapter_that_is_all_that_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from farthing_lab.corl.checkpoint import pool_of, pool_to_train  # noqa: PLC0415 - slow
     from farthing_lab.corl.learner import TrainingSchedule  # noqa: PLC0415
-    from farthing_lab.corl.pool import read_pool  # noqa: PLC0415
-    from farthing_lab.corl.session import PoolSession  # noqa: PLC0415
+    from farthing_lab.corl.pool import (  # noqa: PLC0415 - slow
+        pool_of,
+        pool_to_train,
+        read_pool,
+    )
+    from farthing_lab.corl.rollouts import PoolSession  # noqa: PLC0415
     from farthing_lab.corl.training import COURSE, TrainingPlan, WarmStartPlan, train, warm_start  # noqa: PLC0415
     from farthing_lab.lm.masked_ppo import Settings  # noqa: PLC0415
 

@@ -435,7 +435,9 @@ def test_a_kind_of_the_laboratory_says_which_package_reads_it(
     core = (one for one in entry_points(group=certificate.GROUP) if ".kinds.split" in one.value)
     found = EntryPoints(core)
     monkeypatch.setattr(certificate, "entry_points", lambda **_: found)
-    with pytest.raises(MissingPackageError, match=r"'(online|weighted)' needs farthing-lab;.*pip install"):
+    with pytest.raises(
+        MissingPackageError, match=r"'(online|weighted)' needs farthing-lab;.*pip install"
+    ):
         Certificate.from_json(body)
     with pytest.raises(MissingPackageError, match="farthing-lab"):
         Coverage("0.9", online=True).evidence(SCORES, Facts())

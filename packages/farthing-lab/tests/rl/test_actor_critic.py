@@ -10,12 +10,14 @@ from farthing_lab.methods.ccpo.learner import leaf_count, set_charge
 from farthing_lab.rl.actor_critic import (
     ActorCritic,
     Critics,
+    Episodes,
+    Questions,
+    QuestionStream,
     RollOut,
     SampledSurrogate,
-    question_stream,
+    draw,
     vtrace,
 )
-from farthing_lab.rl.rollout import Episodes, Questions, draw
 from farthing_lab.rl.soft_set import policy_probabilities, soft_mask_log, soft_set_policy
 
 T, L = 3, 2
@@ -219,11 +221,11 @@ def test_the_set_is_charged_at_the_end_or_leaf_by_leaf() -> None:
 
 def test_batches_have_no_question_twice_and_depend_on_the_seed_alone() -> None:
     def batches(seed: int) -> list[IntArray]:
-        stream = question_stream(20, 10, seed)
+        stream = QuestionStream(20, 10, seed)
         return [next(stream) for _ in range(5)]
 
     for batch in batches(0):
         assert len(set(batch.tolist())) == 10
     np.testing.assert_array_equal(batches(0), batches(0))
     assert not np.array_equal(batches(0), batches(1))
-    assert len(next(question_stream(3, 10, 0))) == 3
+    assert len(next(QuestionStream(3, 10, 0))) == 3

@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
-from farthing_lab.rl.rollout import Questions, draw
+from farthing_lab.rl.actor_critic import Questions, draw
 
 
 def test_episodes_come_with_their_exact_probabilities() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
 from farthing.models.scripted import ScriptedModel
-from farthing_lab.methods.routers.bopo.episodes import UNLIMITED, always
+from farthing_lab.methods.routers.bopo.policy import UNLIMITED, always
 from farthing_lab.studies.step_routing import STEPS, Arithmetic, compare, draw, played
 from farthing_lab.tasks.arithmetic import solve
 

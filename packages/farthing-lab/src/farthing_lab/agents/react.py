@@ -183,7 +183,11 @@ class _ReactEpisode:
         answer: str | None = None
         while self._fits(self._messages):
             reply, action = await self._ask()
-            found = _finished(reply, action)
+            found = None
+            if action is None:
+                found = read_answer(reply)
+            elif action[1].casefold() == _FINISH:
+                found = unwrapped(action[2]) or None
             answer = found or answer
             if self._last or (found is not None and await self._stands()):
                 break
@@ -281,12 +285,6 @@ class _ReactEpisode:
 
     def _prompt(self, messages: tuple[Message, ...]) -> Prompt:
         return sampled(self._agent, messages, self._turn, stop=("\nObservation:",))
-
-
-def _finished(reply: str, action: re.Match[str] | None) -> str | None:
-    if action is None:
-        return read_answer(reply)
-    return unwrapped(action[2]) or None if action[1].casefold() == _FINISH else None
 
 
 class ToolBudget:

@@ -131,7 +131,11 @@ class ThinkingAgent:
 
     async def _speak(self, turn: Turn, client: CountingClient) -> AgentReply:
         first = self.prompts["base"].fill({"question": asked(turn.question)})
-        thought, reached = self._so_far(turn)
+        thought, reached = "", 0  # what was thought at earlier cuts, and the last of these
+        for call in turn.so_far:
+            if call.role == self.role and call.text is not None:
+                thought += call.text.partition(self.closes)[0]
+                reached = self.cuts[call.round - 1]
         prompt = Prompt(
             (*first, *_begun(self.opens + thought)),
             max_tokens=self.cuts[turn.round - 1] - reached,
@@ -150,22 +154,18 @@ class ThinkingAgent:
                 top_logprobs=self.top_logprobs,
             ),
         )
-        said = self.closes + done.text
+        said, numbers = self.closes + done.text, _sure(done.logprobs)
+        # what of a cut's price is for stopping: its answer, and reading the thought again
+        if done.cost_nano is not None:
+            numbers[ANSWERING] = usd_from_nano(done.cost_nano)
+        if turn.round > 1 and more.reading_nano is not None:
+            numbers[READ_AGAIN] = usd_from_nano(more.reading_nano)
         return AgentReply(
             more.text + said,
             read_answer(said),
-            numbers=_sure(done.logprobs) | _of_stopping(more, done, again=turn.round > 1),
+            numbers=numbers,
             ended=None if len(self.cuts) == 1 else more.finish == "stop",
         )
-
-    def _so_far(self, turn: Turn) -> tuple[str, int]:
-        """Return what was thought at earlier cuts, and the last of these that was reached."""
-        thought, reached = "", 0
-        for call in turn.so_far:
-            if call.role == self.role and call.text is not None:
-                thought += call.text.partition(self.closes)[0]
-                reached = self.cuts[call.round - 1]
-        return thought, reached
 
 
 def _begun(text: str) -> tuple[Message, ...]:
@@ -183,14 +183,6 @@ def _new(begun: Message, text: str) -> str | None:
         told, said = told.strip(), text.lstrip()  # as templates trim messages
     repeated = begun.role == "assistant" and told.strip() and said.startswith(told)
     return said[len(told) :] if repeated else None
-
-
-def _of_stopping(more: Completion, done: Completion, *, again: bool) -> dict[str, float]:
-    """Return what of a cut's price is for stopping: its answer, and reading the thought again."""
-    found = {} if done.cost_nano is None else {ANSWERING: usd_from_nano(done.cost_nano)}
-    if again and more.reading_nano is not None:
-        found[READ_AGAIN] = usd_from_nano(more.reading_nano)
-    return found
 
 
 def _sure(tokens: Sequence[TokenLogprob]) -> dict[str, float]:

@@ -79,14 +79,13 @@ def warm(
 
     Example: farthing corl warm --pool pool.toml --out warm
     """
-    from farthing_lab.corl.checkpoint import check_out
-    from farthing_lab.corl.pool import find
+    from farthing_lab.corl.pool import check_out, find
 
     check_folder(out)
     check_out(out)
     chosen = find(pool)
     check_weights(chosen)
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.corl.training import COURSE, WarmStartPlan, warm_start
     from farthing_lab.lm.supervised import TrainingProgress
 
@@ -171,7 +170,7 @@ def train(
     Example: farthing corl train --pool four --out controller
     """
     from farthing import plugins
-    from farthing_lab.corl.checkpoint import check_out, pool_to_train
+    from farthing_lab.corl.pool import check_out, pool_to_train
 
     check_folder(out)
     check_out(out)
@@ -183,7 +182,7 @@ def train(
     check_weights(chosen)
     plugins.load("samplers", lesson.sampler)
     from farthing_lab.corl.learner import TrainingSchedule, Update
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.corl.training import TrainingPlan
     from farthing_lab.corl.training import train as train_controller
     from farthing_lab.lm.masked_ppo import Settings
@@ -229,7 +228,7 @@ def evaluate(
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing_lab.corl.evaluation import evaluate as evaluate_controller
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.reports.corl import evaluation, evaluation_record
 
     hard = None if budget is None else nano_from_usd(budget)
@@ -286,7 +285,7 @@ def certify(
     chosen, _ = _pool(controller, pool)
     check_weights(chosen)
     from farthing_lab.corl.certificate import certify as certify_controller
-    from farthing_lab.corl.session import PoolSession
+    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.reports.corl import certified, certified_record
 
     with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:
@@ -362,7 +361,7 @@ def run(
 
 def _pool(controller: Path | None, name: str | None) -> "tuple[ControllerPool, dict[str, float]]":
     """Return the pool with its controller, and what calls cost on average, where that is known."""
-    from farthing_lab.corl.checkpoint import pool_of
+    from farthing_lab.corl.pool import pool_of
 
     found = pool_of(controller, name)
     return found.pool, found.card.call_cost_usd if found.card else {}

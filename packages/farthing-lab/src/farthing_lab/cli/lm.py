@@ -130,8 +130,7 @@ def train(
     names = {find(name).name for name in model}
     files.check_folder(out)
     try:
-        from farthing_lab.lm.make import make_all
-        from farthing_lab.lm.networks import NETWORKS
+        from farthing_lab.lm.make import NETWORKS, make_all
     except ModuleNotFoundError:
         raise MissingExtraError("training language models", "lm", "farthing-lab") from None
     wanted = [one for one in NETWORKS if not names or one.name in names]

@@ -28,15 +28,16 @@ s_q = sqrt(p (1-p)) by what came of the prompt's kind so far, and both bounds, a
 for breaking off episodes under way is not here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from farthing.errors import InputError
 from farthing.tasks.base import Question
 from farthing.traces.arrays import FloatArray, IntArray
+from farthing_lab.methods.allocators.plan_and_budget import whole as whole_shares
 
 KEPT = 0.9
 """Share of what is remembered that an update leaves, since the controller changes; ours."""
@@ -130,15 +131,12 @@ class PromptBatch:
         return len(self.questions)
 
 
-class RolloutAllocation(Protocol):
-    """What is registered under `farthing.allocations`; a plain function will do."""
+RolloutAllocation = Callable[[PromptBatch, int], IntArray]
+"""What is registered under `farthing.allocations`; a plain function will do.
 
-    def __call__(self, prompts: PromptBatch, episodes: int, /) -> IntArray:
-        """Return how many episodes each prompt gets, [P]: `episodes` together, none below 0.
-
-        One with a true `in_tokens` keeps to `episodes` times the mean length instead.
-        """
-        ...
+From prompts and a number of episodes to how many each prompt gets, [P]: that number together, none
+below 0. One with a true `in_tokens` keeps to that number times the mean length instead.
+"""
 
 
 def even(prompts: PromptBatch, episodes: int, /) -> IntArray:
@@ -173,12 +171,8 @@ def in_proportion(weights: FloatArray, episodes: int) -> IntArray:
     >>> in_proportion(np.array([1.0, 1.0, 2.0]), 7)
     array([2, 2, 3])
     """
-    whole = weights if weights.sum() > 0 else np.ones(len(weights))
-    share = episodes * whole / whole.sum()
-    each: IntArray = np.floor(share).astype(np.int64)
-    most = np.argsort(each - share, kind="stable")
-    each[most[: episodes - each.sum()]] += 1
-    return each
+    any_weight = weights if weights.sum() > 0 else np.ones(len(weights))
+    return whole_shares(episodes * any_weight / any_weight.sum(), episodes)
 
 
 def allocated(allocation: RolloutAllocation, prompts: PromptBatch, episodes: int) -> IntArray:

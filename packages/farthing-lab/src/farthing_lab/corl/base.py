@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from farthing.errors import InputError
-from farthing.models.base import Message, Usage
+from farthing.models.base import Usage
 from farthing.traces.trace_kind import CONTROLLER, is_reply
 
 Author = Literal["controller", "environment"]
@@ -32,11 +32,6 @@ class Mode:
     """B(mode): an episode that costs more earns nothing, in nano-dollars."""
 
     def __post_init__(self) -> None:
-        """Refuse a budget below 0, and a name that is none.
-
-        Raises:
-            InputError: it is so.
-        """
         if self.budget_nano < 0:
             raise InputError(f"the mode '{self.name}' has a budget below $0; give at least $0")
         if not self.name.strip():
@@ -53,11 +48,6 @@ class Expert:
     """What a call costs, in words."""
 
     def __post_init__(self) -> None:
-        """Refuse a name that cannot be written in a call.
-
-        Raises:
-            InputError: it cannot.
-        """
         taken = self.name == CONTROLLER or is_reply(self.name)
         if taken or not _NAME.fullmatch(self.name):
             raise InputError(
@@ -94,35 +84,3 @@ class MadeCall:
     usage: Usage | None = None
     error: str = ""
     """Why it failed; empty where it did not."""
-
-
-@dataclass(frozen=True)
-class Episode:
-    """What came of one question under a mode."""
-
-    question: str
-    mode: Mode
-    prompt: tuple[Message, ...]
-    segments: tuple[Segment, ...]
-    calls: tuple[MadeCall, ...]
-    answer: str | None
-    """What stands in the controller's `<answer>`; None where it gave none."""
-    ended_by: Ending
-    own_nano: int
-    """What the controller's own writing cost, in nano-dollars."""
-    turns: int
-    """How often the controller wrote."""
-    malformed: int = 0
-    """Turns that could not be read as a call or an answer."""
-    refused: int = 0
-    """Calls that the hard budget did not allow."""
-
-    @property
-    def cost_nano(self) -> int:
-        """What the episode cost: the controller and the experts, in nano-dollars."""
-        return self.own_nano + sum(call.cost_nano for call in self.calls)
-
-    @property
-    def over_budget(self) -> bool:
-        """Whether it cost more than its mode's budget."""
-        return self.cost_nano > self.mode.budget_nano

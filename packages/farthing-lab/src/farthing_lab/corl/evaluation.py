@@ -3,25 +3,185 @@
 Beside it, on the same questions: the best fixed plan, which was chosen for each cell on other
 questions; the best that any plan of the kind comes to in hindsight; and simple ways to choose. The
 controller takes the likeliest tokens.
+
+The controller alone and each expert are asked each question once, and no plan guesses. From that
+come the budgets of the modes, the best fixed plans, and the simple ways to choose.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from farthing.errors import InputError
+from farthing.models.base import Usage
 from farthing.money import usd_from_nano
 from farthing.promises.figures import accuracy_difference, clopper_pearson
 from farthing.recommendation.significance import t_quantile
 from farthing.tasks.base import Question
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.optimum import PlanOutcome, best, outcome, rewards, simple_ways
-from farthing_lab.corl.plan import PlayedPlans
-from farthing_lab.corl.population import ALL, cells_of, every_plan, graded, recorded
-from farthing_lab.corl.rollouts import RolloutSampling, rollouts
-from farthing_lab.corl.session import PoolSession
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import Episode, prompt, replied
+from farthing_lab.corl.hooks import no_calls
+from farthing_lab.corl.plan import (
+    PlanOutcome,
+    PlayedPlans,
+    Population,
+    best,
+    modes_between,
+    outcome,
+    plans,
+    play,
+    rewards,
+    simple_ways,
+)
+from farthing_lab.corl.rollouts import ExpertReply, PoolSession, RolloutSampling, rollouts
+
+ALL = "all"
+"""The one cell, where questions have no groups."""
+
+
+def recorded(
+    opened: PoolSession, questions: Sequence[Question], cells: Sequence[str] | None = None
+) -> Population:
+    """Return what each expert, and the controller alone, gives on questions with gold answers.
+
+    The cells are their groups in order, each with a question; None: those that occur, sorted.
+    """
+    names = opened.rules.names
+    calls = [(name, question.text) for name in names for question in questions]
+    replies = opened.experts.ask(calls)
+    by_expert = [replies[k * len(questions) :][: len(questions)] for k in range(len(names))]
+    check_replies(names, by_expert)
+    gold = [question.gold for question in questions]
+    right = [
+        [not r.error and opened.task.grade(r.text, one) for r, one in zip(some, gold, strict=True)]
+        for some in by_expert
+    ]
+    numbers: dict[str, int] = {}  # equal answers have equal ones
+
+    def number(reply: ExpertReply) -> int:
+        text = "" if reply.error else opened.task.normalise(reply.text)
+        return numbers.setdefault(text, len(numbers)) if text else -1
+
+    own = alone(opened, questions)
+    calling, passing = _writing(opened, questions, by_expert)
+    return Population(
+        names=names,
+        right=np.array(right, dtype=float),
+        cost_nano=np.array([[reply.cost_nano for reply in some] for some in by_expert]),
+        own_right=graded(opened, questions, own).astype(float),
+        own_nano=np.array([episode.cost_nano for episode in own]),
+        calling_nano=calling,
+        passing_nano=passing,
+        cell=cell_of(questions, cells_of(questions) if cells is None else cells),
+        weight=np.ones(len(questions)),
+        answer=np.array([[number(reply) for reply in some] for some in by_expert]),
+    )
+
+
+def every_plan(opened: PoolSession, population: Population) -> PlayedPlans:
+    """Return what every plan gives that the controller has turns for."""
+    most = min(opened.rules.most_turns - 1, len(population.names), MOST_CALLS)
+    return play(population, plans(len(population.names), most))
+
+
+MOST_CALLS = 3
+"""Longer plans are not tried: with four experts there would be hundreds."""
+
+
+def chosen_modes(opened: PoolSession, questions: Sequence[Question]) -> tuple[Mode, ...]:
+    """Return budgets under which the best plans' cost and call ratio rise from mode to mode."""
+    played = every_plan(opened, recorded(opened, questions))
+    return modes_between(played, [mode.name for mode in opened.modes])
+
+
+def check_replies(names: Sequence[str], by_expert: Sequence[Sequence[ExpertReply]]) -> None:
+    """Refuse an expert that failed on every question."""
+    for name, replies in zip(names, by_expert, strict=True):
+        if all(reply.error for reply in replies):
+            raise InputError(f"the expert '{name}' failed on every question: {replies[0].error}")
+
+
+def alone(opened: PoolSession, questions: Sequence[Question]) -> list[Episode]:
+    """Return the controller's episodes where it may not call, under the cheapest mode.
+
+    What a call begins with, and an answer does not, is forbidden. Where that is several tokens, a
+    call may be spelt in other ones: the prompt then names nobody, and nobody can be called.
+    """
+    voice, rules, mode = opened.voice, opened.rules, opened.modes[0]
+    if len(voice.encode("<call>")) > 1:
+        rules = replace(rules, experts=())
+    voice = replace(voice, hooks=(*voice.hooks, no_calls(voice)))
+    asked = [(question.text, mode) for question in questions]
+    generator = np.random.default_rng(0)  # of nothing: the likeliest tokens are taken
+    sampling = RolloutSampling(temperature=0.0)
+    return rollouts(voice, rules, asked, opened.experts, generator, sampling)
+
+
+def graded(
+    opened: PoolSession, questions: Sequence[Question], episodes: Sequence[Episode]
+) -> BoolArray:
+    """Return whether each episode's answer is right, [N]."""
+    pairs = zip(questions, episodes, strict=True)
+    return np.array([opened.task.grade(episode.answer, one.gold) for one, episode in pairs])
+
+
+def cells_of(questions: Sequence[Question]) -> tuple[str, ...]:
+    """Return the groups that occur, sorted."""
+    return tuple(sorted({question.group or ALL for question in questions}))
+
+
+def cell_of(questions: Sequence[Question], cells: Sequence[str]) -> IntArray:
+    """Return each question's place among the cells, [N]; 0 where there is one cell alone."""
+    if len(cells) == 1:
+        return np.zeros(len(questions), dtype=np.int64)
+    places = {name: at for at, name in enumerate(cells)}
+    return np.array([places[question.group or ALL] for question in questions])
+
+
+def _writing(
+    opened: PoolSession, questions: Sequence[Question], by_expert: Sequence[Sequence[ExpertReply]]
+) -> tuple[IntArray, IntArray]:
+    """Return what a call, and an answer after one, cost the controller's writing, [N] each.
+
+    It writes what it mostly writes before a call, the call, and then the answer; of the experts'
+    replies the middle one counts.
+    """
+    voice, rules = opened.voice, opened.rules
+    called = max(len(voice.encode(f"<call>{name}</call>")) for name in rules.names)
+    called += _thought(opened, questions)
+    between = len(voice.encode(voice.layout.before_reply + voice.layout.after_reply))
+    calling, passing = [], []
+    for question, *replies in zip(questions, *by_expert, strict=True):
+        asked = prompt(rules.style, opened.modes[-1], rules.experts, question.text, rules.prompts)
+        begun = len(voice.encode(voice.layout.begin(asked)))
+        texts = [opened.task.normalise(reply.text) for reply in replies]
+        said = _middle([len(voice.encode(replied(reply.text))) for reply in replies])
+        wrote = _middle([len(voice.encode(f"<answer>{text}</answer>")) for text in texts])
+        read = begun + called + between + said
+        calling.append(voice.price.cost_nano(Usage(begun, called), 0.0))
+        passing.append(voice.price.cost_nano(Usage(read, wrote), 0.0))
+    return np.array(calling), np.array(passing)
+
+
+def _thought(opened: PoolSession, questions: Sequence[Question]) -> int:
+    """Return how many tokens the controller mostly writes before a call; 0 where it never calls."""
+    asked = [(question.text, opened.modes[0]) for question in questions]
+    generator = np.random.default_rng(0)
+    episodes = rollouts(opened.voice, opened.rules, asked, opened.experts, generator)
+    before = [
+        len(opened.voice.encode(one.segments[0].text.partition("<call>")[0]))
+        for one in episodes
+        if one.calls
+    ]
+    return _middle(before) if before else 0
+
+
+def _middle(lengths: Sequence[int]) -> int:
+    return sorted(lengths)[(len(lengths) - 1) // 2]
+
 
 EACH = 40
 """Other questions for each cell, in the mean, on which plans are chosen."""
@@ -141,7 +301,7 @@ def evaluate(
     for at, mode in enumerate(opened.modes):
         watch(2 + at, steps)
         episodes = greedy(opened, questions, mode, hard_nano)
-        found.append(_in_mode(opened, questions, episodes, _Plans(cells, before, here)))
+        found.append(_in_mode(opened, questions, episodes, cells, (before, here)))
     watch(steps, steps)
     hard = None if hard_nano is None else usd_from_nano(hard_nano)
     return ControllerEvaluation(opened.pool.name, len(questions), seed, hard, tuple(found))
@@ -162,30 +322,43 @@ def greedy(
     return rollouts(opened.voice, opened.rules, asked, opened.experts, generator, sampling)
 
 
-@dataclass(frozen=True)
-class _Plans:
-    cells: tuple[str, ...]
-    before: PlayedPlans
-    """On other questions: plans are chosen there."""
-    here: PlayedPlans
-    """On the questions of the evaluation."""
-
-
 def _in_mode(
-    opened: PoolSession, questions: Sequence[Question], episodes: Sequence[Episode], plans: _Plans
+    opened: PoolSession,
+    questions: Sequence[Question],
+    episodes: Sequence[Episode],
+    cells: tuple[str, ...],
+    played: tuple[PlayedPlans, PlayedPlans],
 ) -> ModeEvaluation:
+    """Return what came of a mode, beside plans as chosen on other questions and as played here."""
+    before, here = played
     mode = episodes[0].mode
     budget = mode.budget_nano
     right = graded(opened, questions, episodes)
     cost = np.array([episode.cost_nano for episode in episodes])
     called = np.array([bool(episode.calls) for episode in episodes])
-    chosen = best(plans.before, budget)
-    hindsight = best(plans.here, budget)
-    ways = simple_ways(plans.here, budget, hops_of(plans.cells))
+    chosen = best(before, budget)
+    hindsight = best(here, budget)
+    ways = simple_ways(here, budget, hops_of(cells))
     earned = right & (cost <= budget)
 
+    of_plan = here.earned(budget)
+    each = []
+    for at, (name, plan) in enumerate(zip(cells, chosen.tolist(), strict=True)):
+        rows = here.population.cell == at
+        each.append(
+            CellEvaluation(
+                name=name,
+                questions=int(rows.sum()),
+                accuracy=float(right[rows].mean()),
+                call_ratio=float(called[rows].mean()),
+                cost_usd=usd_from_nano(cost[rows].mean()),
+                best_plan=here.plans[plan].named(here.population.names),
+                best_plan_reward=float(of_plan[plan, at]),
+            )
+        )
+
     def ahead(of: IntArray | FloatArray) -> IntervalEstimate:
-        return mean(earned - rewards(plans.here, of, budget))
+        return mean(earned - rewards(here, of, budget))
 
     return ModeEvaluation(
         mode=mode,
@@ -198,17 +371,18 @@ def _in_mode(
         refused=sum(episode.refused for episode in episodes),
         failed=sum(bool(call.error) for episode in episodes for call in episode.calls),
         dearest_usd=usd_from_nano(cost.max()),
-        best_plan=outcome(plans.here, chosen, budget),
-        hindsight=outcome(plans.here, hindsight, budget),
-        baselines={name: outcome(plans.here, odds, budget) for name, odds in ways.items()},
-        best_single=_best_single(plans, right, cost),
+        best_plan=outcome(here, chosen, budget),
+        hindsight=outcome(here, hindsight, budget),
+        baselines={name: outcome(here, odds, budget) for name, odds in ways.items()},
+        best_single=_best_single(before.population, here.population, right, cost),
         ahead={"best plan": ahead(chosen)} | {name: ahead(odds) for name, odds in ways.items()},
-        cells=_cells(plans, chosen, budget, (right, called, cost)),
+        cells=tuple(each),
     )
 
 
-def _best_single(plans: _Plans, right: BoolArray, cost_nano: IntArray) -> BestSingle:
-    before, here = plans.before.population, plans.here.population
+def _best_single(
+    before: Population, here: Population, right: BoolArray, cost_nano: IntArray
+) -> BestSingle:
     k = int((before.right @ before.weight).argmax())
     theirs = here.right[k] > 0
     gained, (low, high) = accuracy_difference(right, theirs)
@@ -219,31 +393,6 @@ def _best_single(plans: _Plans, right: BoolArray, cost_nano: IntArray) -> BestSi
         accuracy_difference=IntervalEstimate(gained, low, high),
         cost_difference_usd=mean((cost_nano - here.cost_nano[k]) / 1e9),
     )
-
-
-def _cells(
-    plans: _Plans,
-    chosen: IntArray,
-    budget_nano: int,
-    played: tuple[BoolArray, BoolArray, IntArray],
-) -> tuple[CellEvaluation, ...]:
-    right, called, cost = played
-    of, earned = plans.here.population.cell, plans.here.earned(budget_nano)
-    found = []
-    for at, name in enumerate(plans.cells):
-        rows, plan = of == at, int(chosen[at])
-        found.append(
-            CellEvaluation(
-                name=name,
-                questions=int(rows.sum()),
-                accuracy=float(right[rows].mean()),
-                call_ratio=float(called[rows].mean()),
-                cost_usd=usd_from_nano(cost[rows].mean()),
-                best_plan=plans.here.plans[plan].named(plans.here.population.names),
-                best_plan_reward=float(earned[plan, at]),
-            )
-        )
-    return tuple(found)
 
 
 def hops_of(cells: Sequence[str]) -> IntArray | None:

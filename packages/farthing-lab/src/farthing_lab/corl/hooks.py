@@ -5,9 +5,9 @@ function of logits and contexts (`models/generation.py`), and holds wherever the
 in roll-outs, in the losses of its training, and when it is evaluated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from farthing_lab.corl.rollouts import Voice
 from farthing_lab.models.generation import Context, Hook, without
@@ -16,12 +16,9 @@ OPENING = ("<call>", "<answer>")
 """What ends a controller's thinking."""
 
 
-class LogitsHook(Protocol):
-    """What is registered under `farthing.logits_hooks`; a plain function will do."""
-
-    def __call__(self, voice: Voice, /) -> Hook:
-        """Return the hook for a controller; an InputError says that its tokens do not allow it."""
-        ...
+LogitsHook = Callable[[Voice], Hook]
+"""What is registered under `farthing.logits_hooks`: returns the hook for a controller; an
+InputError says that its tokens do not allow it."""
 
 
 def no_calls(voice: Voice, /) -> Hook:
@@ -56,7 +53,14 @@ class ThinkingLimit:
         tags = [tuple(voice.encode(tag)) for tag in OPENING]
 
         def limit(logits: Any, contexts: Sequence[Context]) -> Any:
-            allowed = [self._allowed(voice, one, tags) for one in contexts]
+            allowed = []  # of each row, the tokens that may follow; none where any may
+            for context in contexts:
+                taken = tuple(context.ids[context.begun :])
+                thought, forced = taken[: self.tokens], taken[self.tokens :]
+                n, free = len(forced), len(taken) < self.tokens
+                free = free or any(tag in voice.decode(thought) for tag in OPENING)
+                fitting = [tag[n] for tag in tags if len(tag) > n and tag[:n] == forced]
+                allowed.append([] if free else fitting)
             late = [row for row, some in enumerate(allowed) if some]
             if not late:
                 return logits
@@ -67,17 +71,6 @@ class ThinkingLimit:
             return logits.index_add(0, rows, kept)
 
         return limit
-
-    def _allowed(
-        self, voice: Voice, context: Context, tags: Sequence[tuple[int, ...]]
-    ) -> list[int]:
-        """Return the tokens that may follow; none where any may."""
-        taken = tuple(context.ids[context.begun :])
-        thought, forced = taken[: self.tokens], taken[self.tokens :]
-        if len(taken) < self.tokens or any(tag in voice.decode(thought) for tag in OPENING):
-            return []
-        n = len(forced)
-        return [tag[n] for tag in tags if len(tag) > n and tag[:n] == forced]
 
 
 THINKING_LIMIT = ThinkingLimit()

@@ -8,19 +8,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question, Task
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray
+from farthing.traces.arrays import FloatArray, IntArray
 from farthing_lab.corl.allocations import PromptBatch, RolloutAllocation, Successes, allocated, even
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.episode import Rules
-from farthing_lab.corl.rollouts import Experts, Sampler, Voice, rollouts
-from farthing_lab.corl.trajectory import trajectory
-from farthing_lab.lm.checkpoint import TrainingState
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import Episode, Rules
+from farthing_lab.corl.rollouts import Experts, Sampler, Voice, rollouts, trajectory
 from farthing_lab.lm.masked_ppo import (
     EpisodeBatch,
     Learners,
@@ -28,6 +25,7 @@ from farthing_lab.lm.masked_ppo import (
     Settings,
     UpdateFigures,
 )
+from farthing_lab.lm.supervised import TrainingState
 from farthing_lab.rl.collapse import CallPrices, CollapseLimits, Curves, collapse
 from farthing_lab.rl.discount import Horizon
 from farthing_lab.rl.episode_rewards import HARD_GATE, Outcomes, RecentCosts, Reward
@@ -97,8 +95,8 @@ class Update:
     """Since the training began."""
     tokens: int
     """That the controller wrote, in all updates so far."""
-    by_mode: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """(call ratio, mean reward) of each mode."""
+    by_mode: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """[call ratio, mean reward] of each mode."""
 
 
 @dataclass
@@ -166,7 +164,14 @@ class _CorlTraining:
         episodes = self.lesson.sampler(
             voice, self.lesson.rules, pairs, self.lesson.experts, self.generator
         )
-        outcomes = self._outcomes([question for question, _ in asked], episodes)
+        graded = zip(asked, episodes, strict=True)
+        outcomes = Outcomes(
+            correct=np.array([self.lesson.task.grade(e.answer, q.gold) for (q, _), e in graded]),
+            cost_nano=np.array([one.cost_nano for one in episodes]),
+            budget_nano=np.array([one.mode.budget_nano for one in episodes]),
+            well_formed=np.array([not one.malformed for one in episodes]),
+            recent=self.recent,
+        )
         reward = self.lesson.reward(outcomes)
         self.recent = self.recent.after(outcomes.cost_nano)
         cells = [_cell(*one) for one in asked]
@@ -174,7 +179,13 @@ class _CorlTraining:
         self.successes = self.successes.after(cells, reward, [_written([e]) for e in episodes])
         turns = _decided(episodes, self.lesson.rules)
         self.horizon = self.horizon.after(*_beside_best(turns, reward, outcomes, groups))
-        batch = _batch(episodes, reward, groups, voice, prior)
+        parts = []
+        for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
+            if (known := one.response_logprobs) is None:
+                what = "log-probabilities of what the controller wrote"
+                raise ValueError(f"the sampler gave no {what}")
+            parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
+        batch = EpisodeBatch.of(parts, reward, groups, prior)
         voice.network.train()
         factor = rex(len(self.log.updates) / self.course.updates, self.course.warm)
         figures = self.trainer.update(
@@ -196,9 +207,9 @@ class _CorlTraining:
 
     def restore(self, folder: Path) -> None:
         said = self.state.restore(folder)
-        self.log = TrainingLog([_update(one) for one in said["updates"]], said["stopped"])
+        self.log = TrainingLog([Update(**one) for one in said["updates"]], said["stopped"])
         self.recent = RecentCosts(np.array(said["recent"], dtype=np.int64))
-        self.successes = Successes(_pairs(said["successes"]), _pairs(said.get("sums", {})))
+        self.successes = Successes(said["successes"], said.get("sums", {}))
         mastered = said.get("mastered", self.horizon.mastered)
         self.horizon = replace(self.horizon, mastered=mastered)
         self.began -= self.log.updates[-1].seconds if self.log.updates else 0.0
@@ -213,16 +224,6 @@ class _CorlTraining:
         groups = np.repeat(np.arange(course.prompts), each).tolist()
         return [(questions[at], drawn[at]) for at in groups], groups
 
-    def _outcomes(self, questions: Sequence[Question], episodes: Sequence[Episode]) -> Outcomes:
-        graded = zip(questions, episodes, strict=True)
-        return Outcomes(
-            correct=np.array([self.lesson.task.grade(e.answer, q.gold) for q, e in graded]),
-            cost_nano=np.array([one.cost_nano for one in episodes]),
-            budget_nano=np.array([one.mode.budget_nano for one in episodes]),
-            well_formed=np.array([not one.malformed for one in episodes]),
-            recent=self.recent,
-        )
-
     def _note(
         self,
         episodes: Sequence[Episode],
@@ -231,6 +232,7 @@ class _CorlTraining:
         figures: UpdateFigures,
     ) -> None:
         called = np.array([bool(one.calls) for one in episodes])
+        modes = np.array([one.mode.name for one in episodes])
         before = self.log.updates[-1].tokens if self.log.updates else 0
         self.log.updates.append(
             Update(
@@ -245,7 +247,13 @@ class _CorlTraining:
                 **asdict(figures),
                 seconds=round(time.monotonic() - self.began, 3),
                 tokens=before + _written(episodes),
-                by_mode=_by_mode(episodes, called, reward),
+                by_mode={
+                    str(one): [
+                        float(called[modes == one].mean()),
+                        float(reward[modes == one].mean()),
+                    ]
+                    for one in np.unique(modes)
+                },
             )
         )
         names = ("reward", "call_ratio", "entropy", "kl")
@@ -288,41 +296,5 @@ def _beside_best(
     return turns[known], turns[shown], np.searchsorted(numbers[won[best]], group[known])
 
 
-def _pairs(kept: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
-    return {cell: (one, other) for cell, (one, other) in kept.items()}
-
-
-def _batch(
-    episodes: Sequence[Episode],
-    reward: FloatArray,
-    groups: Sequence[int],
-    voice: Voice,
-    prior: FloatArray,
-) -> EpisodeBatch:
-    parts = []
-    for one in (trajectory(one, 0.0, voice.encode, voice.layout) for one in episodes):
-        if one.response_logprobs is None:
-            raise ValueError("the sampler gave no log-probabilities of what the controller wrote")
-        known = one.response_logprobs
-        parts.append((one.prompt_ids, one.response_ids, one.response_mask, known))
-    return EpisodeBatch.of(parts, reward, groups, prior)
-
-
-def _update(kept: Mapping[str, Any]) -> Update:
-    """Return a line of the log that was kept; JSON knows no tuples."""
-    by_mode = {mode: (called, reward) for mode, (called, reward) in kept["by_mode"].items()}
-    return Update(**{**kept, "by_mode": by_mode})
-
-
 def _written(episodes: Sequence[Episode]) -> int:
     return sum(len(s.ids) for one in episodes for s in one.segments)
-
-
-def _by_mode(
-    episodes: Sequence[Episode], called: BoolArray, reward: FloatArray
-) -> dict[str, tuple[float, float]]:
-    names = np.array([one.mode.name for one in episodes])
-    return {
-        str(name): (float(called[names == name].mean()), float(reward[names == name].mean()))
-        for name in np.unique(names)
-    }

@@ -1,15 +1,12 @@
 """A controller: a language model that answers by itself, or calls others in free text."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
-
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from farthing.errors import UnknownNameError
 from farthing.methods.base import Method, Variant
-from farthing_lab.corl.base import Expert, Mode
-from farthing_lab.corl.episode import Play, Rules, begin
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import Rules
 
 
 @dataclass(frozen=True)
@@ -18,6 +15,9 @@ class ControllerPolicy:
 
     It has no `decide(state)`: what it does next is read from what it writes, step by step; see
     `episode`. Its parameter is the mode, by name.
+
+    >>> ControllerPolicy(Rules((), "compact"), (Mode("low", 10), Mode("high", 99))).mode("high")
+    Mode(name='high', budget_nano=99)
     """
 
     space: ClassVar = "text"
@@ -31,29 +31,6 @@ class ControllerPolicy:
             if mode.name == name:
                 return mode
         raise UnknownNameError("mode", name, [mode.name for mode in self.modes])
-
-    def begin(self, question: str, mode: str) -> Play:
-        """Return an episode before its first turn; raises like `mode`.
-
-        >>> policy = ControllerPolicy(Rules((), "compact"), (Mode("low", 10), Mode("high", 99)))
-        >>> policy.begin("a=4;a?", "high").messages[0].content
-        'high:a=4;a?'
-        """
-        return begin(self.rules, question, self.mode(mode))
-
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return {}, {
-            "style": self.rules.style,
-            "most_turns": self.rules.most_turns,
-            "experts": [[expert.name, expert.price] for expert in self.rules.experts],
-            "modes": [[mode.name, mode.budget_nano] for mode in self.modes],
-        }
-
-    @classmethod
-    def from_state(cls, arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        experts = tuple(Expert(name, price) for name, price in settings["experts"])
-        rules = Rules(experts, settings["style"], settings["most_turns"])
-        return cls(rules, tuple(Mode(name, nano) for name, nano in settings["modes"]))
 
 
 CORL = Method(

@@ -16,13 +16,20 @@ TOML file makes one of any models:
     provider = "openai-compatible"
     model = "gpt-4.1-nano"
     url = "https://api.openai.com/v1"
+
+Questions are drawn by recipes, or listed in a file. A trained controller is a folder: its weights,
+its tokenizer, and a card that says how it was made.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import msgspec
+import numpy as np
 
 from farthing import plugins
 from farthing.errors import ConfigError, InputError
@@ -30,18 +37,110 @@ from farthing.models.config import ModelsConfig, models_from
 from farthing.models.prices import Price, PriceTable, unpriced
 from farthing.models.toml import convert, read_toml
 from farthing.money import nano_from_usd
-from farthing.tasks.base import Task
+from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import asked
 from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Expert, Mode
-from farthing_lab.corl.episode import Rules
-from farthing_lab.corl.questions import GeneratedQuestions, ListedQuestions
-from farthing_lab.corl.syntax import Style
+from farthing_lab.corl.episode import Rules, Style
 from farthing_lab.models.embedded import WEIGHTS, EmbeddedSettings
 from farthing_lab.models.local import LocalSettings
 from farthing_lab.models.weights import ADAPTER, folder_of
-from farthing_lab.tasks.arithmetic import LONGEST, Kind, Recipe
+from farthing_lab.tasks.arithmetic import LONGEST, Kind, Part, Recipe, draw_of, part_of, solve
+
+_Asked = tuple[str, tuple[str, ...], str]
+
+
+def _asked(question: Question) -> _Asked:
+    return question.text, question.gold, repr(question.beside)
+
+
+@dataclass(frozen=True)
+class GeneratedQuestions:
+    """Chains of arithmetic, as many as wanted."""
+
+    recipes: tuple[Recipe, ...]
+    """Each is sampled as often as it stands here."""
+    texts: ClassVar[tuple[str, ...]] = ()
+    """None of others: what is drawn can be read."""
+
+    def check(self, text: str) -> None:
+        """Refuse what is no such question: the networks leave out symbols that they do not know."""
+        solve(text)
+
+    def draw(self, part: Part, generator: np.random.Generator) -> Question:
+        """Draw one question of a part to learn from; rare recipes are drawn more than sampled.
+
+        Each is drawn as often as the square root, rounded down, of how often it stands here: rare
+        ones do not wait too long, and frequent ones do not lack practice.
+        """
+        counts = Counter(self.recipes)
+        recipes = tuple(one for one, n in counts.items() for _ in range(isqrt(n)))
+        return next(draw_of(part, recipes, generator)).question()
+
+    def sample(self, part: Part, n: int, seed: int) -> list[Question]:
+        """Return n questions of a part, no two alike: any prefix is mixed as the recipes are.
+
+        >>> sums = GeneratedQuestions((Recipe("sums", 1), Recipe("sums", 2)))
+        >>> some = sums.sample("test", 4, seed=0)
+        >>> sorted(question.group for question in some)
+        ['sums-1', 'sums-1', 'sums-2', 'sums-2']
+        """
+        found: dict[str, Question] = {}
+        generator = np.random.default_rng(seed)
+        while True:
+            for at in generator.permutation(len(self.recipes)):
+                question = next(draw_of(part, self.recipes[at : at + 1], generator)).question()
+                found.setdefault(question.text, question)
+                if len(found) == n:
+                    return list(found.values())
+
+
+@dataclass(frozen=True)
+class ListedQuestions:
+    """Questions of a file. Where it names no part, four of five train.
+
+    Those that ask the same are in one part; one that names none follows.
+    """
+
+    questions: tuple[Question, ...]
+
+    def __post_init__(self) -> None:
+        marked: dict[_Asked, Question] = {}
+        for one in self.questions:
+            first = marked.setdefault(_asked(one), one) if one.split else one
+            if first.split != one.split:
+                raise InputError(
+                    f"'{one.id}' is marked {one.split} and '{first.id}', which asks the same, "
+                    f"{first.split}; mark both alike, or leave one out"
+                )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is asked: a controller may not have all of its symbols."""
+        return tuple(one.text for one in self.questions)
+
+    def check(self, text: str) -> None:
+        """Take any question: nobody knows what these models can read."""
+
+    def draw(self, part: Part, generator: np.random.Generator) -> Question:
+        """Draw one question of a part; raises like `sample`."""
+        some = self._of(part)
+        return some[int(generator.integers(len(some)))]
+
+    def sample(self, part: Part, n: int, seed: int) -> list[Question]:
+        some = self._of(part)
+        order = np.random.default_rng(seed).permutation(len(some))
+        return [some[at] for at in order[:n]]
+
+    def _of(self, part: Part) -> list[Question]:
+        marked = {_asked(one): one.split for one in self.questions if one.split}
+        some = [
+            one for one in self.questions if (marked.get(_asked(one)) or part_of(one.text)) == part
+        ]
+        if not some:
+            raise InputError(f"the file of questions has none to {part}; add some")
+        return some
 
 
 @dataclass(frozen=True)
@@ -131,7 +230,7 @@ MODES = {
     "two": (73_800, 86_200, 1_170_900),
     "four": (69_400, 146_125, 3_081_650),
 }
-"""B(mode) of low, medium and high, in nano-dollars: those that `population.chosen_modes` chooses on
+"""B(mode) of low, medium and high, in nano-dollars: those that `evaluation.chosen_modes` chooses on
 the questions on which an evaluation chooses plans."""
 NAMES = ("low", "medium", "high")
 
@@ -228,3 +327,122 @@ def _modes(table: object, file: str) -> tuple[Mode, ...]:
         raise ConfigError(file, "modes", "there is none; add for instance low = 0.0002")
     modes = tuple(Mode(name, nano_from_usd(usd)) for name, usd in budgets.items())
     return tuple(sorted(modes, key=lambda mode: mode.budget_nano))
+
+
+CARD = "controller.json"
+TRAINING = ".training"
+"""What a training needs to go on, within the folder, while it is under way."""
+SHIPPED = "corl-{}"
+"""The folder of the controller of a pool that ships, beside the embedded models."""
+DEFAULT = "four"
+"""The pool, where none is named."""
+
+
+class Card(msgspec.Struct, frozen=True):
+    """What is known of a controller beside its weights."""
+
+    pool: str
+    """The name of a pool that ships, or its file."""
+    modes_usd: dict[str, float]
+    """B of each mode, the cheapest first."""
+    style: Style
+    most_turns: int
+    call_cost_usd: dict[str, float]
+    """What a call of each expert costs on average."""
+    seed: int
+    settings: dict[str, Any]
+    """The reward, the course, and PPO's or GRPO's settings."""
+    updates: list[dict[str, Any]]
+    """A line an update."""
+    stopped: str = ""
+    """Why it stopped early; empty where it did not."""
+    hooks: tuple[str, ...] = ()
+    """What it learned under: names of `farthing.logits_hooks`."""
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        return tuple(Mode(name, nano_from_usd(usd)) for name, usd in self.modes_usd.items())
+
+
+def read_card(folder: Path) -> Card | None:
+    """Return the card of a controller's folder; None where the weights have none."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder of a controller; check the path")
+    file = folder / CARD
+    if not file.exists():
+        if (folder / TRAINING).is_dir():
+            raise InputError(
+                f"{folder}: holds a training that is not over; the command that began it goes on"
+            )
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Card)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: is no card of a controller ({error})") from None
+
+
+@dataclass(frozen=True)
+class PoolController:
+    """A controller in its pool."""
+
+    pool: ControllerPool
+    card: Card | None
+
+
+def pool_of(folder: Path | None, name: str | None, weights: Path = WEIGHTS) -> PoolController:
+    """Return the pool that a controller plays in: of this name, else the one it was trained in.
+
+    Without a folder it is the pool's own controller, which for `two` and `four` lies in `weights`.
+    """
+    if folder is None:
+        own = weights / SHIPPED.format(name or DEFAULT)
+        if not own.is_dir():
+            return PoolController(find(name or DEFAULT), None)
+        folder = own
+    card = read_card(folder)
+    if card is None:
+        return PoolController(find(name or DEFAULT).speaking(folder), None)
+    pool = replace(_pool_with(card, folder, name), hooks=card.hooks)
+    if card.pool == pool.name:
+        pool = replace(pool, modes=card.modes, style=card.style, most_turns=card.most_turns)
+    return PoolController(pool.speaking(folder), card)
+
+
+def _pool_with(card: Card, folder: Path, name: str | None) -> ControllerPool:
+    """Return the pool of a name, or the card's own, with all experts that its controller knows."""
+    if name is None and card.pool not in BUILT_IN and not Path(card.pool).is_file():
+        raise InputError(
+            f"{folder}: learned in the pool {card.pool}, which is not there; name one with --pool"
+        )
+    pool = find(name or card.pool)
+    if unknown := sorted(card.call_cost_usd.keys() - set(pool.experts)):
+        raise InputError(
+            f"{folder}: learned to call {', '.join(unknown)}, and the pool {pool.name} has "
+            f"{', '.join(pool.experts)}; name another pool, or train a controller in this one"
+        )
+    return pool
+
+
+def pool_to_train(name: str, folder: Path | None, style: Style | None) -> ControllerPool:
+    """Return a pool with other weights to begin with, or another style, where these are given."""
+    pool = find(name)
+    if folder is not None:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder of weights; check the path")
+        pool = pool.speaking(folder)
+    return pool if style is None else replace(pool, style=style)
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder that holds anything but a training that is under way."""
+    if (out / CARD).exists():
+        raise InputError(f"{out}: holds a controller already; name another folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / TRAINING).is_dir():
+        raise InputError(f"{out}: is not empty; name another folder")
+
+
+def settle(made: Path, out: Path, last: Sequence[str] = (CARD,)) -> None:
+    """Move files into a folder, those that say that it is whole at the end."""
+    names = sorted((file.name for file in made.iterdir()), key=lambda name: (name in last, name))
+    for name in names:
+        (made / name).replace(out / name)

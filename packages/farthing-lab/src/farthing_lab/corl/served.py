@@ -14,12 +14,16 @@ from farthing.tasks.base import Question, Task
 from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Ending as EpisodeEnding
 from farthing_lab.corl.base import Mode
-from farthing_lab.corl.checkpoint import pool_of
-from farthing_lab.corl.live import check_symbols, controller_of, reads_symbols_alone
-from farthing_lab.corl.pool import ControllerPool
-from farthing_lab.corl.runner import Controlled, Controller
+from farthing_lab.corl.live import (
+    Controlled,
+    Controller,
+    check_symbols,
+    controller_of,
+    reads_symbols_alone,
+)
+from farthing_lab.corl.pool import ControllerPool, pool_of
 
-_ENDED: Mapping[EpisodeEnding, tuple[Ending, str]] = {
+_ENDED: Mapping[EpisodeEnding | None, tuple[Ending, str]] = {
     "answer": ("policy", "the controller answered in turn {turns} of {most}"),
     "turns": ("policy", "the controller gave no answer in {turns} turns"),
     "budget": ("budget", "the controller could not be paid for more than {turns} turns of {most}"),

@@ -24,17 +24,20 @@ from farthing.errors import InputError
 from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.traces.arrays import IntArray
-from farthing_lab.corl.base import Episode, Mode
-from farthing_lab.corl.checkpoint import CARD, TRAINING, Card, check_out, settle
-from farthing_lab.corl.episode import ControllerTurn
+from farthing_lab.corl.base import Mode
+from farthing_lab.corl.episode import ControllerTurn, Episode, stripped
 from farthing_lab.corl.episode import begin as begin_episode
+from farthing_lab.corl.evaluation import check_replies
 from farthing_lab.corl.learner import TrainingLog, TrainingSchedule, TrainingTask, Watch, learn
-from farthing_lab.corl.pool import ControllerPool
-from farthing_lab.corl.population import check_replies
-from farthing_lab.corl.rollouts import ExpertReply, heard
-from farthing_lab.corl.session import PoolSession, chat_layout
-from farthing_lab.corl.syntax import stripped
-from farthing_lab.corl.trajectory import PLAIN, trajectory
+from farthing_lab.corl.pool import CARD, TRAINING, Card, ControllerPool, check_out, settle
+from farthing_lab.corl.rollouts import (
+    PLAIN,
+    ExpertReply,
+    PoolSession,
+    chat_layout,
+    heard,
+    trajectory,
+)
 from farthing_lab.lm import supervised
 from farthing_lab.lm.adapters import adapt, adapted, learning, save
 from farthing_lab.lm.masked_ppo import Settings
@@ -105,7 +108,7 @@ def train(
     )
     kept = out / TRAINING / "state"
     log = learn(lesson, plan.course, plan.settings, seed=plan.seed, folder=kept, watch=watch)
-    write(opened, out, card_of(opened, asdict(plan), costs, log))
+    write(opened, out, asdict(plan), costs, log)
     return log
 
 
@@ -152,11 +155,15 @@ def _changed(
     return [place for inner in names for place in _changed(new, old, inner, f"{above}{name}.")]
 
 
-def card_of(
-    opened: PoolSession, said: dict[str, Any], costs: Mapping[str, IntArray], log: TrainingLog
-) -> Card:
-    """Return the card of a controller that was taught by a plan, `said`."""
-    return Card(
+def write(
+    opened: PoolSession,
+    out: Path,
+    said: dict[str, Any],
+    costs: Mapping[str, IntArray],
+    log: TrainingLog,
+) -> None:
+    """Write a controller that was taught by a plan, `said`; where its card is, all of it is."""
+    card = Card(
         pool=opened.pool.name,
         modes_usd={mode.name: usd_from_nano(mode.budget_nano) for mode in opened.modes},
         style=opened.pool.style,
@@ -168,10 +175,6 @@ def card_of(
         stopped=log.stopped,
         hooks=opened.pool.hooks,
     )
-
-
-def write(opened: PoolSession, out: Path, card: Card) -> None:
-    """Write the controller; the card comes last, so that where it is, all is."""
     made = out / TRAINING / "made"
     with quiet(transformers):
         save(opened.voice.network, made)
@@ -224,7 +227,7 @@ def warm_start(
 
     kept = out / TRAINING / "state"
     done = supervised.train(network, draw, plan.course, seed=plan.seed, folder=kept, watch=watch)
-    write(opened, out, card_of(opened, asdict(plan), call_costs(opened), TrainingLog()))
+    write(opened, out, asdict(plan), call_costs(opened), TrainingLog())
     return done
 
 

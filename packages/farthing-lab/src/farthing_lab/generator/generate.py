@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.money import usd_from_nano
-from farthing.traces.arrays import NO_SPLIT, BoolArray, IntArray, Signal, TraceArrays
+from farthing.traces.arrays import NO_SPLIT, BoolArray, Signal, TraceArrays
 from farthing.traces.base import Call, Trace
 from farthing_lab.generator.config import GeneratorConfig
 
@@ -34,8 +34,14 @@ def generate(config: GeneratorConfig, n: int, rng: np.random.Generator) -> Trace
     """
     answers = _draw_answers(config, n, rng)
     shape = answers.shape
-    tokens = _draw_tokens(config, n, rng)
-    prices = [(c.input_nano, c.output_nano) for c in (config.base_call, config.guide_call)]
+    calls = config.base_call, config.guide_call
+    tokens = np.empty((*shape, 2), dtype=np.int64)  # input and output
+    for role, call in enumerate(calls):
+        varied = rng.integers(-call.spread, call.spread + 1, size=(n, config.rounds))
+        grown = call.input_tokens + call.growth * np.arange(config.rounds)
+        tokens[:, :, role, 0] = grown + varied
+        tokens[:, :, role, 1] = call.output_tokens
+    prices = [(call.input_nano, call.output_nano) for call in calls]
     agrees = answers[:, :, 0] == answers[:, :, 1]
     return TraceArrays(
         ids=np.array([f"generated-{i + 1:06d}" for i in range(n)], dtype=np.str_),
@@ -135,17 +141,6 @@ def _draw_uncertainty(
     bin_if_wrong = np.searchsorted(config.uncertainty.if_wrong.cumsum()[:-1], draw, side="right")
     inside = rng.uniform(0.01, 0.99, size=right.shape)
     return (np.where(right, bin_if_right, bin_if_wrong) + inside) / bins * LARGEST_ENTROPY
-
-
-def _draw_tokens(config: GeneratorConfig, n: int, rng: np.random.Generator) -> IntArray:
-    """Return [n, T, 2, 2] input and output tokens of base and guide."""
-    tokens = np.empty((n, config.rounds, 2, 2), dtype=np.int64)
-    for role, call in enumerate((config.base_call, config.guide_call)):
-        varied = rng.integers(-call.spread, call.spread + 1, size=(n, config.rounds))
-        grown = call.input_tokens + call.growth * np.arange(config.rounds)
-        tokens[:, :, role, 0] = grown + varied
-        tokens[:, :, role, 1] = call.output_tokens
-    return tokens
 
 
 def _guide_only(values: NDArray[np.float64] | BoolArray) -> Signal:

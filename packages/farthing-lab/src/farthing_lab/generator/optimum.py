@@ -13,13 +13,10 @@ Answers matter only through which of them are equal, so a history is the sequenc
 The verdicts follow: the guide says yes exactly when both labels are equal.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from farthing.errors import InputError
 from farthing.money import usd_from_nano
@@ -61,19 +58,18 @@ class Histories:
         return total
 
 
-class _LabelledAnswers(NamedTuple):
-    """What one round showed, and the weights of the histories (rows of one size) that show it."""
-
-    base: int
-    guide: int
-    weight: FloatArray
-
-
 def enumerate_histories(config: GeneratorConfig, rounds: int) -> list[Histories]:
     """Return the histories after rounds 1..`rounds`."""
     levels = [_nothing_yet(config, rounds)]
     for t in range(rounds):
-        _refuse_too_many(config, levels[-1], t)
+        k = levels[-1].seen
+        if ((k * k + 2 * k + 2).sum() * config.uncertainty.bins) > MAX_HISTORIES:
+            raise InputError(
+                f"the exact optimum over {config.rounds} rounds would need more than "
+                f"{MAX_HISTORIES:,} histories in round {t + 1}; take fewer rounds or uncertainty "
+                "bins, or compare with the stopping policy fitted on many generated questions, "
+                "which comes close to it"
+            )
         levels.append(_after_one_more(config, levels[-1], t))
     return levels[1:]
 
@@ -108,47 +104,28 @@ def _nothing_yet(config: GeneratorConfig, rounds: int) -> Histories:
     return Histories(zero, zero, zero, zero + NOBODY, zero + NOBODY, weight)
 
 
-def _refuse_too_many(config: GeneratorConfig, histories: Histories, t: int) -> None:
-    k = histories.seen
-    if ((k * k + 2 * k + 2).sum() * config.uncertainty.bins) > MAX_HISTORIES:
-        raise InputError(
-            f"the exact optimum over {config.rounds} rounds would need more than {MAX_HISTORIES:,} "
-            f"histories in round {t + 1}; take fewer rounds or uncertainty bins, or compare with "
-            "the stopping policy fitted on many generated questions, which comes close to it"
-        )
-
-
 def _after_one_more(config: GeneratorConfig, before: Histories, t: int) -> Histories:
     parents, shown, weights = [], [], []
     for k in np.unique(before.seen).tolist():
         rows = np.flatnonzero(before.seen == k)
-        for said in _round(config, before, rows, k, t):
-            now_seen = max(k, said.base + 1, said.guide + 1)
-            for drawn, weight in enumerate(_with_bins(config, said)):
-                happens = weight.sum(axis=(1, 2)) > 0
-                parents.append(rows[happens])
-                shown.append(np.tile((now_seen, said.base, said.guide, drawn), (happens.sum(), 1)))
-                weights.append(weight[happens])
+        for base in range(k + 1):
+            said = _base_says(config, before.weight[rows], before.base[rows], k, label=base, t=t)
+            known = max(k, base + 1)
+            for guide in range(known + 1):
+                both = _guide_says(config, said, before.guide[rows], known, base=base, label=guide)
+                for drawn, weight in enumerate(_with_bins(config, both, guide)):
+                    happens = weight.sum(axis=(1, 2)) > 0
+                    told = max(known, guide + 1), base, guide, drawn
+                    parents.append(rows[happens])
+                    shown.append(np.tile(told, (happens.sum(), 1)))
+                    weights.append(weight[happens])
     parent, weight = np.concatenate(parents), np.concatenate(weights)
-    seen, base, guide, drawn = np.concatenate(shown).T
-    key = child_key(config, parent, base, guide, drawn)
+    seen, base, guide, bins = np.concatenate(shown).T
+    key = child_key(config, parent, base, guide, bins)
     order = np.argsort(key)
     return Histories(
         key[order], parent[order], seen[order], base[order], guide[order], weight[order]
     )
-
-
-def _round(
-    config: GeneratorConfig, before: Histories, rows: NDArray[np.int64], k: int, t: int
-) -> Iterator[_LabelledAnswers]:
-    for base in range(k + 1):
-        weight = _base_says(config, before.weight[rows], before.base[rows], k, label=base, t=t)
-        now_seen = max(k, base + 1)
-        for guide in range(now_seen + 1):
-            shown = _guide_says(
-                config, weight, before.guide[rows], now_seen, base=base, label=guide
-            )
-            yield _LabelledAnswers(base, guide, shown)
 
 
 def _base_says(
@@ -210,13 +187,13 @@ def _wrong_not_given(weight: FloatArray, wrong: int, k: int) -> FloatArray:
     return left
 
 
-def _with_bins(config: GeneratorConfig, said: _LabelledAnswers) -> list[FloatArray]:
-    """Return the weights for each bin of the guide's uncertainty."""
-    pairs = zip(config.uncertainty.if_right, config.uncertainty.if_wrong, strict=True)
+def _with_bins(config: GeneratorConfig, shown: FloatArray, guide: int) -> list[FloatArray]:
     binned = []
-    for if_right, if_wrong in pairs:
-        weight = said.weight * if_wrong
-        weight[:, :, 1 + said.guide] = said.weight[:, :, 1 + said.guide] * if_right
+    for if_right, if_wrong in zip(
+        config.uncertainty.if_right, config.uncertainty.if_wrong, strict=True
+    ):
+        weight = shown * if_wrong
+        weight[:, :, 1 + guide] = shown[:, :, 1 + guide] * if_right
         binned.append(weight)
     return binned
 

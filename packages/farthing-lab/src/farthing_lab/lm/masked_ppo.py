@@ -44,28 +44,17 @@ def hooked(logits: Tensor, tokens: Tensor, ours: Tensor, hooks: Sequence[Hook]) 
     if not hooks:
         return logits
     places = ours[:, 1:].nonzero(as_tuple=True)
-    contexts = [
-        Context(ids[: at + 1], begun)
-        for ids, begins in zip(tokens.tolist(), _begins(ours), strict=True)
-        for at, begun in begins
-    ]
+    contexts = []
+    for ids, row in zip(tokens.tolist(), ours.tolist(), strict=True):
+        begun = 0
+        for at in range(1, len(row)):
+            if row[at]:
+                begun = begun if row[at - 1] else at  # how long its turn's prompt was
+                contexts.append(Context(ids[:at], begun))
     rows = logits[places]
     for hook in hooks:
         rows = hook(rows, contexts)
     return logits.index_put(places, rows)
-
-
-def _begins(ours: Tensor) -> list[list[tuple[int, int]]]:
-    """Return, for each token of ours, the place before it and how long its turn's prompt was."""
-    found = []
-    for row in ours.tolist():
-        places, begun = [], 0
-        for at in range(1, len(row)):
-            if row[at]:
-                begun = begun if row[at - 1] else at
-                places.append((at - 1, begun))
-        found.append(places)
-    return found
 
 
 Logits = Callable[[Tensor], Tensor]
@@ -102,11 +91,6 @@ class Settings:
     """Gradients are cut to it."""
 
     def __post_init__(self) -> None:
-        """Refuse a discount that advantages know nothing of.
-
-        Raises:
-            InputError: it is so.
-        """
         if self.discount == "automatic" and self.advantage != "gae":
             raise InputError(
                 f"advantages by {self.advantage} have no discount; with an automatic one take gae"
@@ -171,16 +155,11 @@ class EpisodeBatch:
         )
 
     def take(self, rows: Tensor) -> "EpisodeBatch":
-        return EpisodeBatch(*(part[rows] for part in self._parts))
+        return EpisodeBatch(*(part[rows] for part in vars(self).values()))
 
     def on(self, device: torch.device) -> "EpisodeBatch":
         """Return the episodes where a network is."""
-        return EpisodeBatch(*(part.to(device) for part in self._parts))
-
-    @property
-    def _parts(self) -> tuple[Tensor, ...]:
-        said = (self.reward, self.group, self.prior, self.given)
-        return (self.tokens, self.ours, self.logprobs, *said)
+        return EpisodeBatch(*(part.to(device) for part in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -264,7 +243,8 @@ class MaskedTrainer:
         figures: list[tuple[float, ...]] = []
         for _ in range(settings.epochs):
             order = torch.from_numpy(generator.permutation(len(batch.tokens)))
-            figures += [self._step(judged.take(rows)) for rows in _parts(order, settings.minibatch)]
+            parts = order.split(settings.minibatch)  # type: ignore[no-untyped-call]
+            figures += [self._step(judged.take(rows)) for rows in parts]
         told = np.array(figures).mean(axis=0).tolist()
         return UpdateFigures(float(ppo.masked_mean(judged.divergence, judged.mask)), *told)
 
@@ -337,13 +317,8 @@ class _JudgedEpisodes:
         return cls(batch, seen, *parts)
 
     def take(self, rows: Tensor) -> "_JudgedEpisodes":
-        parts = (
-            *(self.written, self.mask, self.old, self.reference),
-            *(self.divergence, self.values, self.advantages, self.returns),
-        )
-        return _JudgedEpisodes(
-            self.batch.take(rows), self.seen[rows], *(part[rows] for part in parts)
-        )
+        batch, *parts = vars(self).values()
+        return _JudgedEpisodes(batch.take(rows), *(part[rows] for part in parts))
 
 
 def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:
@@ -352,10 +327,6 @@ def _compared(batch: EpisodeBatch, settings: Settings, mask: Tensor) -> Tensor:
     if settings.advantage == "shrunk":
         return over_tokens(shrunk_advantage(batch.reward, batch.group, batch.prior), mask)
     return over_tokens(group_advantage(batch.reward, batch.group), mask)
-
-
-def _parts(order: Tensor, size: int) -> list[Tensor]:
-    return [order[at : at + size] for at in range(0, len(order), size)]
 
 
 def _descend(loss: Tensor, optimizer: torch.optim.Optimizer, largest_norm: float) -> None:

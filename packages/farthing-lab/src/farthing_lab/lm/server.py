@@ -63,7 +63,10 @@ class _Served:
         model = self._models.get(request.model)
         if model is None:
             return self._unknown(request.model)
-        done = await self._complete(model, request)
+        context = model.context or 2 * MAX_TOKENS
+        prompts = request.prompts(max(1, min(MAX_TOKENS, context // 2)))
+        budget = _budget(request.effort)
+        done = await asyncio.gather(*(_thought(model, one, budget) for one in prompts))
         return await _stream(http, request, done) if request.stream else _json(reply(request, done))
 
     async def list(self, _: web.Request) -> web.Response:
@@ -79,12 +82,6 @@ class _Served:
     async def close(self, _: web.Application) -> None:
         for model in self._models.values():
             await model.aclose()
-
-    async def _complete(self, model: LocalModel, request: PromptRequest) -> Sequence[Completion]:
-        context = model.context or 2 * MAX_TOKENS
-        prompts = request.prompts(max(1, min(MAX_TOKENS, context // 2)))
-        budget = _budget(request.effort)
-        return await asyncio.gather(*(_thought(model, one, budget) for one in prompts))
 
     def _unknown(self, name: str) -> web.Response:
         known = ", ".join(self._models)

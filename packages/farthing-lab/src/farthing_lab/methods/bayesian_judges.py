@@ -244,9 +244,18 @@ def fit_judges(train: TraceArrays) -> Judges:
     bins = (score[:, :, None] > edges).sum(axis=2)
     share, member = classes(graded, right)
     said = train.answer[:, 0] != NO_ANSWER
-    counted = _JudgeCounts(graded, right, said, bins, member)
     part = np.random.default_rng(0).permutation(len(train)) % RATERS
-    raters = [counted.rates(part != one) for one in range(RATERS)]
+
+    def rater(rows: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what a rater that saw these questions says: r, s and the chances of bins."""
+        wrong, hits, spoke = (graded & ~right)[rows], right[rows], said[rows]
+        silent = ((wrong & ~spoke).sum(axis=0) + 0.5) / (wrong.sum(axis=0) + 1.0)
+        inside = bins[rows][:, :, None] == np.arange(BINS)
+        counts = [(inside & of[:, :, None]).sum(axis=0) + 0.5 for of in (wrong & spoke, hits)]
+        sure = np.array([one / one.sum(axis=1, keepdims=True) for one in counts])
+        return _rates(graded[rows], hits, member[rows]), silent, sure
+
+    raters = [rater(part != one) for one in range(RATERS)]
     rate, silent, sure = (np.median(each, axis=0) for each in zip(*raters, strict=True))
     sure = sure / sure.sum(axis=2, keepdims=True)
     found = Judges(scorers, edges, share, rate, silent, sure, possible_answers(train))
@@ -301,25 +310,6 @@ def _rates(graded: BoolArray, right: BoolArray, member: FloatArray) -> FloatArra
     """Return how often each judge is right in each class, [L, H]; one more of each kind counts."""
     hits = (graded & right).T.astype(float) @ member + 1.0
     return np.asarray(hits / (graded.T.astype(float) @ member + 2.0))
-
-
-@dataclass(frozen=True)
-class _JudgeCounts:
-    graded: BoolArray
-    right: BoolArray
-    said: BoolArray
-    bins: IntArray
-    member: FloatArray
-
-    def rates(self, rows: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what a rater that saw these questions says: r, s and the chances of bins."""
-        graded, right, said = self.graded[rows], self.right[rows], self.said[rows]
-        wrong = graded & ~right
-        silent = ((wrong & ~said).sum(axis=0) + 0.5) / (wrong.sum(axis=0) + 1.0)
-        inside = self.bins[rows][:, :, None] == np.arange(BINS)
-        counts = [(inside & of[:, :, None]).sum(axis=0) + 0.5 for of in (wrong & said, right)]
-        sure = np.array([one / one.sum(axis=1, keepdims=True) for one in counts])
-        return _rates(graded, right, self.member[rows]), silent, sure
 
 
 def sweep(

@@ -39,13 +39,21 @@ class Embedded(msgspec.Struct, frozen=True):
         return TokenPrice((rates,))
 
 
+@cache
 def known(folder: Path = WEIGHTS) -> tuple[Embedded, ...]:
     """Return the models that there are.
 
     >>> sorted(model.name for model in known())
     ['controller', 'large', 'products', 'small', 'sums']
     """
-    return _listed(folder / "models.json")
+    file = folder / "models.json"
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=tuple[Embedded, ...])
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        problem = str(error)
+    raise InputError(f"{file}: is no list of embedded models ({problem}); check the folder")
 
 
 def find(name: str, folder: Path = WEIGHTS) -> Embedded:
@@ -101,17 +109,6 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             batch=self.batch,
         )
         return local.open(PriceTable({self.model: price}))
-
-
-@cache
-def _listed(file: Path) -> tuple[Embedded, ...]:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=tuple[Embedded, ...])
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        problem = str(error)
-    raise InputError(f"{file}: is no list of embedded models ({problem}); check the folder")
 
 
 def _exact(usd: float) -> Decimal:

@@ -134,8 +134,10 @@ class _GenerationBatch:
             else:
                 going.append(place)
         if ended:
-            self._keep(going)
-            taken = taken[going]
+            self.under_way = [self.under_way[place] for place in going]
+            self._mask, taken = self._mask[going], taken[going]
+            for layer in self._cache.layers if going else ():
+                _select(layer, self._tensor(going))
         self._inputs = taken[:, None]
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(going), 1)], dim=1)
         return ended
@@ -179,13 +181,6 @@ class _GenerationBatch:
             one.ids.append(token)
             one.logprobs.append(logprob)
             one.top.append(tuple(zip(indices, values, strict=True))[: one.row.top_logprobs])
-
-    def _keep(self, places: list[int]) -> None:
-        self.under_way = [self.under_way[place] for place in places]
-        self._mask = self._mask[places]
-        if places:
-            for layer in self._cache.layers:
-                _select(layer, self._tensor(places))
 
     def _tensor(self, values: Sequence[Any]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=self._device)

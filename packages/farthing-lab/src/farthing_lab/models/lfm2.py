@@ -92,7 +92,9 @@ class Lfm2Network:
         new = ids.shape[1]
         positions = np.maximum(seen.cumsum(axis=1) - 1, 0)[:, -new:]
         turn = self._turn(positions)
-        hidden = np.where(_allowed(seen, new), np.float32(0), HIDDEN)[:, None]
+        places = seen.shape[1]
+        up_to = np.arange(places) <= np.arange(places - new, places)[:, None]
+        hidden = np.where(seen[:, None] & up_to, np.float32(0), HIDDEN)[:, None]
         present = seen[:, -new:, None]
         begun = not memory
         x = self.weights["model.embed_tokens.weight"][ids]
@@ -109,7 +111,10 @@ class Lfm2Network:
             else:
                 memory[number] = after
             x = x + mixed
-            x = x + self._feed_forward(self._norm(x, f"{at}ffn_norm"), f"{at}feed_forward.")
+            normed, own = self._norm(x, f"{at}ffn_norm"), f"{at}feed_forward."
+            gate = self._linear(normed, f"{own}w1")
+            gate = gate / (1 + np.exp(-gate))
+            x = x + self._linear(gate * self._linear(normed, f"{own}w3"), f"{own}w2")
         last = self._norm(x[:, -1], "model.embedding_norm")
         return last @ self.weights["model.embed_tokens.weight"].T
 
@@ -156,11 +161,6 @@ class Lfm2Network:
         paid /= paid.sum(axis=3, keepdims=True)
         found = (paid @ values).swapaxes(1, 2).reshape(x.shape)
         return self._linear(found, f"{own}out_proj"), LayerMemory(keys, values)
-
-    def _feed_forward(self, x: Floats, at: str) -> Floats:
-        gate = self._linear(x, f"{at}w1")
-        gate = gate / (1 + np.exp(-gate))
-        return self._linear(gate * self._linear(x, f"{at}w3"), f"{at}w2")
 
     def _by_head(self, x: Floats, name: str) -> Floats:
         """Return a projection, [B, heads, T, d]."""
@@ -261,14 +261,6 @@ class _RowUnderWay:
 
     def generated(self, reason: Reason) -> Generated:
         return Generated(tuple(self.ids), tuple(self.logprobs), tuple(self.top), reason)
-
-
-def _allowed(seen: NDArray[np.bool_], new: int) -> NDArray[np.bool_]:
-    """Return to which places [B, T, S] each new token may pay attention: those up to it."""
-    places = seen.shape[1]
-    up_to = np.arange(places) <= np.arange(places - new, places)[:, None]
-    allowed: NDArray[np.bool_] = seen[:, None] & up_to
-    return allowed
 
 
 def _turned(x: Floats, turn: tuple[Floats, Floats]) -> Floats:

@@ -162,24 +162,16 @@ class Batching(Generic[Asked, Answered]):
 
     async def _serve(self) -> None:
         # All who ask at one moment have come before this task first runs.
-        while batch := self._next():
+        while waiting := [job for job in self._waiting if not job.given_up]:
+            batch, self._waiting = waiting[: self._most], waiting[self._most :]
             try:
-                await asyncio.to_thread(self._attend, batch)
+                await asyncio.to_thread(self._work, batch)
+            except Exception as error:  # noqa: BLE001 - those who asked get it
+                for job in batch:
+                    job.fail(error)
             finally:
                 for job in batch:
                     job.given_up = True
-
-    def _next(self) -> list[BatchedJob[Asked, Answered]]:
-        waiting = [job for job in self._waiting if not job.given_up]
-        batch, self._waiting = waiting[: self._most], waiting[self._most :]
-        return batch
-
-    def _attend(self, batch: Sequence[BatchedJob[Asked, Answered]]) -> None:
-        try:
-            self._work(batch)
-        except Exception as error:  # noqa: BLE001 - those who asked get it
-            for job in batch:
-                job.fail(error)
 
 
 BATCH = 64
@@ -232,7 +224,6 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
     def _loaded(self) -> tuple[Any, Any]:
-        """Load the network, where it runs, and its tokenizer."""
         folder = Path(self.path)
         plain = self.device == "cpu" and self.dtype in {"auto", "float32"}
         if plain and is_lfm2(folder) and is_of_symbols(folder):

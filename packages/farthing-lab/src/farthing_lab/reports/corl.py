@@ -12,11 +12,10 @@ from rich.text import Text
 from farthing.money import dollars, rounded_usd, significant, usd_from_nano
 from farthing.process.value import AnswerFigures
 from farthing.reports.table import Table as ReportTable
-from farthing_lab.corl.certificate import Certified
+from farthing_lab.corl.certificate import Certified, role_of
 from farthing_lab.corl.evaluation import ControllerEvaluation, IntervalEstimate, ModeEvaluation
 from farthing_lab.corl.live import LiveAnswer
-from farthing_lab.corl.optimum import PlanOutcome
-from farthing_lab.corl.traces import role_of
+from farthing_lab.corl.plan import PlanOutcome
 
 Record = dict[str, Any]
 SHARES = ("accuracy", "call_ratio", "over_budget", "reward")
@@ -245,7 +244,7 @@ def _answered(found: LiveAnswer) -> str:
         "budget": "the budget cannot pay for another turn",
         "failure": "the controller failed",
         "answer": "",
-    }[episode.ended_by]
+    }[episode.ended_by or "answer"]
     return f"no answer: {ended}{f' ({found.done.why})' if found.done.why else ''}"
 
 

@@ -1,6 +1,6 @@
 """Tell whether a training has collapsed, and name the cause in plain words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,23 +61,6 @@ class Collapse:
     """What was seen, why it happens, and what to change."""
 
 
-@dataclass(frozen=True)
-class _RecentMeans:
-    reward: float
-    best: float
-    """The best mean reward over so many updates in a row, whenever that was."""
-    best_end: int
-    """How many updates were done when it was reached."""
-    called: bool
-    """Whether any of the last episodes called an expert."""
-    called_before: bool
-    """Whether any episode ever did."""
-    entropy: float
-    kl: float
-    limits: CollapseLimits
-    prices: CallPrices | None
-
-
 def collapse(
     curves: Curves, prices: CallPrices | None = None, limits: CollapseLimits | None = None
 ) -> Collapse | None:
@@ -104,15 +87,6 @@ low ($0.001) is below the price of any call ($0.005). Raise it, or choose cheape
     True
     """
     limits = limits or CollapseLimits()
-    if (broken := _diverged(curves)) is not None:
-        return broken
-    if len(curves.reward) < limits.updates:
-        return None
-    seen = _seen(curves, prices, limits)
-    return next((found for check in _CHECKS if (found := check(seen)) is not None), None)
-
-
-def _diverged(curves: Curves) -> Collapse | None:
     series = {
         "reward": curves.reward,
         "call ratio": curves.call_ratio,
@@ -127,54 +101,68 @@ def _diverged(curves: Curves) -> Collapse | None:
                 f"The {name} of update {update} is {values[update - 1]}: the training has diverged."
                 " Go back to an earlier checkpoint with a lower learning rate.",
             )
-    return None
-
-
-def _seen(curves: Curves, prices: CallPrices | None, limits: CollapseLimits) -> _RecentMeans:
     n = limits.updates
-    means = np.lib.stride_tricks.sliding_window_view(curves.reward, n).mean(axis=1)
-    return _RecentMeans(
-        reward=float(means[-1]),
-        best=float(means.max()),
-        best_end=int(means.argmax()) + n,
-        called=bool(curves.call_ratio[-n:].any()),
-        called_before=bool(curves.call_ratio.any()),
-        entropy=float(curves.entropy[-n:].mean()),
-        kl=float(curves.kl[-n:].mean()),
-        limits=limits,
-        prices=prices,
-    )
-
-
-def _no_calls(seen: _RecentMeans) -> Collapse | None:
-    if seen.called or seen.reward > seen.limits.no_reward:
+    if len(curves.reward) < n:
         return None
-    return Collapse(
-        "no-calls",
-        f"No episode called an expert in the last {seen.limits.updates} updates, and the reward is "
-        f"{_number(seen.reward)}: {_why_no_calls(seen)}",
+    means = np.lib.stride_tricks.sliding_window_view(curves.reward, n).mean(axis=1)
+    reward, most = float(means[-1]), float(means.max())
+    kl, entropy = float(curves.kl[-n:].mean()), float(curves.entropy[-n:].mean())
+    nothing = reward <= limits.no_reward
+    fall = (
+        f"the reward fell to {_number(reward)} from {_number(most)} at update "
+        f"{int(means.argmax()) + n}"
     )
-
-
-def _why_no_calls(seen: _RecentMeans) -> str:
-    if seen.prices is not None and (why := _too_strict(seen.prices)):
-        return why
-    if seen.called_before:
-        return (
-            "it called before, and gave that up. What calls cost may take the reward of right "
-            "answers away: raise the budgets, or the entropy coefficient."
+    cause: Cause
+    if nothing and not curves.call_ratio[-n:].any():
+        cause, message = (
+            "no-calls",
+            (
+                f"No episode called an expert in the last {n} updates, and the reward is "
+                f"{_number(reward)}: {_why_no_calls(bool(curves.call_ratio.any()), prices)}"
+            ),
         )
-    return (
-        "it has never called. The prompt may forbid calls, or the warm start may have shown none: "
-        "state budget and prices in the prompt, and show some calls first."
-    )
+    elif kl > limits.kl:
+        cause, message = (
+            "kl",
+            (
+                f"The policy is {_number(kl)} nats a token away from the reference, over the last "
+                f"{n} updates; the limit is {_number(limits.kl)}. "
+                "Raise the KL coefficient, or lower the learning rate."
+            ),
+        )
+    elif entropy <= limits.no_entropy and (nothing or reward < limits.kept * most):
+        cause, message = (
+            "entropy",
+            (
+                f"The entropy fell to {_number(entropy)} nats a token, so that nothing new is "
+                f"tried, and {fall}. Raise the entropy coefficient, or lower the learning rate."
+            ),
+        )
+    elif nothing and most > limits.no_reward:
+        cause, message = (
+            "reward",
+            (
+                f"{fall[0].upper()}{fall[1:]}, though experts are called. "
+                "Go back to the checkpoint of that time, with a lower learning rate."
+            ),
+        )
+    elif nothing:
+        cause, message = (
+            "reward",
+            (
+                f"The reward has been {_number(reward)} or less from the first update. "
+                "Raise the budgets, ask easier questions, or improve the warm start."
+            ),
+        )
+    else:
+        return None
+    return Collapse(cause, message)
 
 
-def _too_strict(prices: CallPrices) -> str:
-    """Name the modes that cannot pay for any call; '' where all can."""
-    price = prices.cheapest_call_nano
-    low = [f"{m} ({dollars(b)})" for m, b in prices.budgets_nano.items() if b < price]
-    able = [mode for mode, budget in prices.budgets_nano.items() if budget >= price]
+def _why_no_calls(called_before: bool, prices: CallPrices | None) -> str:  # noqa: FBT001
+    budgets, price = (prices.budgets_nano, prices.cheapest_call_nano) if prices else ({}, 0)
+    low = [f"{mode} ({dollars(budget)})" for mode, budget in budgets.items() if budget < price]
+    able = [mode for mode, budget in budgets.items() if budget >= price]
     below = f"below the price of any call ({dollars(price)})"
     rest = f" Mode {' and '.join(able)} could pay, and did not call." if able else ""
     if len(low) > 1:
@@ -184,56 +172,14 @@ def _too_strict(prices: CallPrices) -> str:
         )
     if low:
         return f"the budget of mode {low[0]} is {below}. Raise it, or choose cheaper experts.{rest}"
-    return ""
-
-
-def _kl_ran_away(seen: _RecentMeans) -> Collapse | None:
-    if seen.kl <= seen.limits.kl:
-        return None
-    return Collapse(
-        "kl",
-        f"The policy is {_number(seen.kl)} nats a token away from the reference, over the last "
-        f"{seen.limits.updates} updates; the limit is {_number(seen.limits.kl)}. "
-        "Raise the KL coefficient, or lower the learning rate.",
-    )
-
-
-def _no_entropy(seen: _RecentMeans) -> Collapse | None:
-    lost = seen.reward <= seen.limits.no_reward or seen.reward < seen.limits.kept * seen.best
-    if seen.entropy > seen.limits.no_entropy or not lost:
-        return None
-    return Collapse(
-        "entropy",
-        f"The entropy fell to {_number(seen.entropy)} nats a token, so that nothing new is tried, "
-        f"and {_fall(seen)}. Raise the entropy coefficient, or lower the learning rate.",
-    )
-
-
-def _no_reward(seen: _RecentMeans) -> Collapse | None:
-    if seen.reward > seen.limits.no_reward:
-        return None
-    if seen.best > seen.limits.no_reward:
-        fall = _fall(seen)
-        why = f"{fall[0].upper()}{fall[1:]}, though experts are called. "
-        what = "Go back to the checkpoint of that time, with a lower learning rate."
-    else:
-        why = f"The reward has been {_number(seen.reward)} or less from the first update. "
-        what = "Raise the budgets, ask easier questions, or improve the warm start."
-    return Collapse("reward", why + what)
-
-
-_CHECKS: tuple[Callable[[_RecentMeans], Collapse | None], ...] = (
-    _no_calls,
-    _kl_ran_away,
-    _no_entropy,
-    _no_reward,
-)
-
-
-def _fall(seen: _RecentMeans) -> str:
+    if called_before:
+        return (
+            "it called before, and gave that up. What calls cost may take the reward of right "
+            "answers away: raise the budgets, or the entropy coefficient."
+        )
     return (
-        f"the reward fell to {_number(seen.reward)} from {_number(seen.best)} at update "
-        f"{seen.best_end}"
+        "it has never called. The prompt may forbid calls, or the warm start may have shown none: "
+        "state budget and prices in the prompt, and show some calls first."
     )
 
 

@@ -4,8 +4,9 @@ A reward is a callable from `Outcomes` to [n] numbers, registered under `farthin
 pure: what Router-R1 remembers of earlier costs comes in with the outcomes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -47,12 +48,11 @@ class Outcomes:
     """What the episodes before this batch cost."""
 
 
-class Reward(Protocol):
-    """What is registered under `farthing.rewards`; a plain function will do."""
+Reward = Callable[[Outcomes], FloatArray]
+"""What is registered under `farthing.rewards`; a plain function will do.
 
-    def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n], without changing anything."""
-        ...
+Returns the reward of each episode, [n], without changing anything.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,6 @@ class HardGate:
     """
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
         within = episodes.cost_nano <= episodes.budget_nano
         reward: FloatArray = (episodes.correct & within).astype(np.float64)
         return reward
@@ -105,7 +104,6 @@ class SoftGate:
     """In budgets: where the linear fall ends, and where the exponential one is at 1/e; >= 0."""
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
         beyond = np.maximum(episodes.cost_nano - episodes.budget_nano, 0).astype(np.float64)
         unit = self.width * episodes.budget_nano
         free = np.where(beyond > 0, np.inf, 0.0)
@@ -144,21 +142,15 @@ class RouterR1:
     """a, in [0, 1]; the authors try several, and this default is ours."""
 
     def __call__(self, episodes: Outcomes, /) -> FloatArray:
-        """Return the reward of each episode, [n]."""
-        right = 1.0 - self.cost_weight + self.cost_weight * cheapness(episodes)
+        if not len(episodes.cost_nano):
+            return np.zeros(0)
+        window = np.sqrt(episodes.recent.after(episodes.cost_nano).cost_nano)
+        low, high = np.quantile(window, [0.05, 0.95])
+        cheap = np.full(len(episodes.cost_nano), 0.5)  # r_cost, 1 for the cheapest
+        if low != high:
+            cheap = 1.0 - np.clip((np.sqrt(episodes.cost_nano) - low) / (high - low), 0.0, 1.0)
+        right = 1.0 - self.cost_weight + self.cost_weight * cheap
         return np.where(episodes.well_formed, np.where(episodes.correct, right, 0.0), -1.0)
-
-
-def cheapness(episodes: Outcomes) -> FloatArray:
-    """Return Router-R1's r_cost, [n] in [0, 1]: 1 for the cheapest of the recent costs."""
-    if not len(episodes.cost_nano):
-        return np.zeros(0)
-    window = np.sqrt(episodes.recent.after(episodes.cost_nano).cost_nano)
-    low, high = np.quantile(window, [0.05, 0.95])
-    if low == high:
-        return np.full(len(episodes.cost_nano), 0.5)
-    dear: FloatArray = np.clip((np.sqrt(episodes.cost_nano) - low) / (high - low), 0.0, 1.0)
-    return 1.0 - dear
 
 
 HARD_GATE = HardGate()

@@ -86,7 +86,6 @@ def over_tokens(advantage: Tensor, mask: Tensor) -> Tensor:
 
 
 def _zeros(rewards: Tensor, group: Tensor) -> Tensor:
-    """Return a 0 for each group."""
     return torch.zeros(int(group.max()) + 1, dtype=rewards.dtype, device=rewards.device)
 
 

@@ -17,15 +17,20 @@ from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.reports.table import Record, Table, counted
 from farthing.tasks.base import Question
 from farthing.tasks.questions import load_questions
-from farthing_lab.methods.agents.budget_mem.modules import MODULES, ParagraphSearch, least_nano
 from farthing_lab.methods.agents.budget_mem.policy import (
     BUDGET_MEM,
+    MODULES,
     Choose,
     Fixed,
+    ParagraphSearch,
+    Reader,
     Remembered,
     Router,
+    TierTable,
+    least_nano,
+    tabulate,
+    tiers_of,
 )
-from farthing_lab.methods.agents.budget_mem.table import Reader, TierTable, tabulate, tiers_of
 from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport
 from farthing_lab.tasks.linked_facts import extract, linked_facts
 from farthing_lab.tasks.local_search import LocalSearch, read_corpus

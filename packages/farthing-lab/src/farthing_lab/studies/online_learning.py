@@ -20,7 +20,7 @@ from farthing.reports.table import Heading, Table, counted, share_interval
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.files import check_suffix, read_all_records, write_traces
 from farthing.traces.pool import is_pool
-from farthing_lab.methods.allocators.hindsight import optimum
+from farthing_lab.methods.allocators.lagrangian import optimum
 from farthing_lab.methods.bandits.base import (
     DIMENSIONS,
     FLOOR,

@@ -23,17 +23,22 @@ from farthing.money import NANO_PER_USD, dollars
 from farthing.reports.table import Record, Table, counted
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 from farthing_lab.generator.steps import evaluate, optimum, two_models
-from farthing_lab.methods.routers.bopo.episodes import (
+from farthing_lab.methods.routers.bopo.policy import (
+    CLASSES,
+    NOBODY,
+    SHORT,
     UNLIMITED,
+    BopoConfig,
+    BopoFit,
+    Boundaries,
     Chances,
     GeneratedTasks,
     TaskChain,
     always,
     at_random,
+    learn,
     run,
 )
-from farthing_lab.methods.routers.bopo.learner import SHORT, BopoConfig, BopoFit, Boundaries, learn
-from farthing_lab.methods.routers.bopo.policy import CLASSES, NOBODY
 from farthing_lab.models.embedded import EmbeddedSettings
 from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport
 from farthing_lab.tasks.arithmetic import ChainProblem, Recipe, draw_of, normalise

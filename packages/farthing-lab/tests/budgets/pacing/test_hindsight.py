@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from farthing_lab.methods.allocators.hindsight import FloatArray, optimum
+from farthing_lab.methods.allocators.lagrangian import FloatArray, optimum
 
 
 def solved(values: FloatArray, costs: FloatArray, budget: float) -> float:

@@ -16,16 +16,22 @@ from farthing_lab.methods.agents.budget_mem.learner import (
     fit_family,
     worth,
 )
-from farthing_lab.methods.agents.budget_mem.modules import (
+from farthing_lab.methods.agents.budget_mem.policy import (
+    BUDGET_MEM,
+    FEATURES,
     MODULES,
+    Fixed,
     Memory,
+    Router,
+    TierTable,
+    best_fixed,
     largest_nano,
     least_nano,
     line_of,
     run,
+    tabulate,
+    tiers_of,
 )
-from farthing_lab.methods.agents.budget_mem.policy import BUDGET_MEM, FEATURES, Fixed, Router
-from farthing_lab.methods.agents.budget_mem.table import TierTable, best_fixed, tabulate, tiers_of
 from farthing_lab.studies.memory import World, check_budget, follows, put_together, stands, under
 from farthing_lab.tasks.linked_facts import LinkedFacts, linked_facts
 from farthing_lab.tasks.local_search import LocalSearch

@@ -96,7 +96,7 @@ class Sharing(BatchedWriter):
 def test_searches_that_share_a_network_get_each_their_own_line() -> None:
     def search(number: int, together: BatchedWriter) -> list[int]:
         lines = range(10 * number, 11 * number + 1)  # some end sooner than others
-        return [together.line([], [], 1.0, seed)[0][0] for seed in lines]
+        return [together.line([0], [], 1.0, seed)[0][0] for seed in lines]
 
     together = Sharing(None)
     found = together.map(lambda number: search(number, together), 6)
@@ -106,4 +106,4 @@ def test_searches_that_share_a_network_get_each_their_own_line() -> None:
 def test_a_network_that_breaks_ends_all_searches() -> None:
     together = Sharing(None)
     with pytest.raises(MemoryError, match="no room"):
-        together.map(lambda number: together.line([], [], 1.0, number - 2), 4)
+        together.map(lambda number: together.line([0], [], 1.0, number - 2), 4)

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from farthing.errors import InputError
-from farthing_lab.lm.networks import Size, network
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.overthinking import RECIPES
 from farthing_lab.lm.symbols import FIRST, NUMBERS, encode, tokenizer
 from farthing_lab.methods.thinkers.base import Thinker, Thoughts

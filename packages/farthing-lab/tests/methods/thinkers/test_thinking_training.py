@@ -13,8 +13,8 @@ from scipy.stats import gamma
 
 from farthing.traces.arrays import IntArray
 from farthing_lab.lm import supervised
+from farthing_lab.lm.make import Size, network
 from farthing_lab.lm.masked_ppo import Learners, MaskedTrainer
-from farthing_lab.lm.networks import Size, network
 from farthing_lab.lm.overthinking import RECIPES
 from farthing_lab.lm.supervised import Example
 from farthing_lab.lm.symbols import END, NUMBERS, SYMBOLS, decode, encode

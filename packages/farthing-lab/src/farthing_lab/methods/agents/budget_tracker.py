@@ -75,15 +75,12 @@ class BudgetTracker:
         """Return the state of every budget, and the guidance of the tightest one."""
         if not allowance.budget:
             return ""
-        parts = [_state(allowance, name) for name in allowance.budget]
+        parts = []
+        for name, most in allowance.budget.items():
+            label, shown = ("money", dollars) if name == MONEY else (name, str)
+            used, left = shown(allowance.used[name]), shown(allowance.left[name])
+            parts.append(f"{label} {used} used, {left} left of {shown(most)}")
         return f"Budget: {'; '.join(parts)}.\n{self.guidance[regime_of(allowance.share_left())]}"
-
-
-def _state(allowance: Allowance, name: str) -> str:
-    used, left, most = allowance.used[name], allowance.left[name], allowance.budget[name]
-    if name == MONEY:
-        return f"money {dollars(used)} used, {dollars(left)} left of {dollars(most)}"
-    return f"{name} {used} used, {left} left of {most}"
 
 
 BUDGET_TRACKER = BudgetTracker()

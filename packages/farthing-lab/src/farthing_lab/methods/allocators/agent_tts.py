@@ -16,6 +16,7 @@ runs, with insights kept. The rule is ours.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -60,13 +61,14 @@ class Space:
 
     def __post_init__(self) -> None:
         n, k = self.batch.value.shape
-        if not self.model.size:
-            object.__setattr__(self, "model", np.zeros((n, k), dtype=np.int64))
-        if not self.parts:
-            object.__setattr__(self, "parts", tuple(f"part {i + 1}" for i in range(n)))
-        if not self.options:
-            names = tuple(tuple(f"option {j + 1}" for j in range(k)) for _ in range(n))
-            object.__setattr__(self, "options", names)
+        unsaid = {
+            "model": np.zeros((n, k), dtype=np.int64),
+            "parts": tuple(f"part {i + 1}" for i in range(n)),
+            "options": (tuple(f"option {j + 1}" for j in range(k)),) * n,
+        }
+        for name, value in unsaid.items():
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, value)
 
     def fits(self, choice: Sequence[int]) -> bool:
         offered = self.batch.offered
@@ -190,21 +192,16 @@ def insights(space: Space, archive: Sequence[AllocationTrial]) -> list[str]:
                 if space.model[part, t.choice[part]] == ahead and t.value == best[ahead]
             )
             said.append(f"{name}: the best trial had {label}")
-        said += _saturated(space, archive, part)
-    return said
-
-
-def _saturated(space: Space, archive: Sequence[AllocationTrial], part: int) -> list[str]:
-    cost, said = space.batch.expected_nano[part], []
-    for one in archive:
-        for other in archive:
-            rest = [k for k in range(len(space.parts)) if k != part]
-            alike = all(one.choice[k] == other.choice[k] for k in rest)
+        cost, idle = space.batch.expected_nano[part], list[str]()
+        for one, other in product(archive, archive):
+            same = [here == there for here, there in zip(one.choice, other.choice, strict=True)]
+            alike = all(same[:part] + same[part + 1 :])
             dearer = cost[other.choice[part]] > cost[one.choice[part]]
             if alike and dearer and other.value <= one.value:
                 less, more = (space.options[part][t.choice[part]] for t in (one, other))
-                said.append(f"{space.parts[part]}: {more} was no better than {less}")
-    return list(dict.fromkeys(said))
+                idle.append(f"{name}: {more} was no better than {less}")
+        said += dict.fromkeys(idle)
+    return said
 
 
 def asking(ask: Ask, beside: Proposer = rule) -> Proposer:

@@ -52,11 +52,6 @@ class ItemBatch:
     """[n, K] whether an item has the option; all of them where nothing is said."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be allocated.
-
-        Raises:
-            InputError: an item has no option, or a value or a cost is none.
-        """
         if not len(self):
             raise InputError("the batch has no items; give at least one")
         if not self.offered.size:
@@ -176,9 +171,6 @@ def room_nano(batch: ItemBatch, budget_nano: int) -> int:
     return room
 
 
-__all__ = ["Estimates", "QuestionFeatures", "fit_estimates"]
-
-
 @dataclass(frozen=True)
 class Estimates:
     """What was learned of each of L models."""
@@ -241,15 +233,15 @@ def fit_estimates(train: TraceArrays) -> Estimates:
         train.roles,
         groups,
         np.array([logistic(seen[graded[:, m]], right[graded[:, m], m], STRENGTH) for m in models]),
-        np.array([_line(letters[made[:, m]], cost[made[:, m], m]) for m in models]),
+        np.array([rising_line(letters[made[:, m]], cost[made[:, m], m]) for m in models]),
         np.array([[cost[made[:, m], m].min(), cost[made[:, m], m].max()] for m in models]),
         np.array([right[graded[:, m], m].mean() for m in models]),
     )
 
 
-def _line(letters: FloatArray, cost: IntArray) -> FloatArray:
-    """Return the line of least squares that does not fall, [2]."""
-    spread = letters - letters.mean()
+def rising_line(x: FloatArray, y: FloatArray | IntArray) -> FloatArray:
+    """Return offset and slope of the line of least squares that does not fall, [2]."""
+    spread = x - x.mean()
     total = float((spread**2).sum())
-    slope = max(0.0, float((spread * cost).sum()) / total) if total > 0.0 else 0.0
-    return np.array([float(cost.mean()) - slope * float(letters.mean()), slope])
+    slope = max(0.0, float((spread * y).sum()) / total) if total > 0.0 else 0.0
+    return np.array([float(y.mean()) - slope * float(x.mean()), slope])

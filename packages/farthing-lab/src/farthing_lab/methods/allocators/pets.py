@@ -15,7 +15,7 @@ the first four samples agree) and the fit by least squares are ours.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from math import erf, factorial, lgamma, sqrt
@@ -27,7 +27,7 @@ from farthing.errors import InputError
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import NO_ANSWER, FloatArray, IntArray
 from farthing.traces.pool import leaders
-from farthing_lab.methods.allocators.base import Allocation, ItemBatch
+from farthing_lab.methods.allocators.base import Allocation, ItemBatch, rising_line
 from farthing_lab.methods.allocators.lagrangian import LAGRANGIAN
 
 FIRST = 4
@@ -158,13 +158,7 @@ class Pets:
         got = self.allocate(ItemBatch(value, cost, cost), int(per_question * n)).choice + FIRST
         return SamplingPlan(
             tuple(
-                Bucket(
-                    one.agree,
-                    one.share,
-                    one.slope,
-                    one.offset,
-                    tuple(_in_turn(got[agree == one.agree].tolist())),
-                )
+                replace(one, samples=tuple(_in_turn(got[agree == one.agree].tolist())))
                 for one in buckets
             )
         )
@@ -189,10 +183,8 @@ def _bucket(recorded: IntArray, agree: int, share: float) -> Bucket:
     rate = np.clip(agreed(recorded)[:-1], 1.0 - CERTAIN, CERTAIN)
     score = np.array([NormalDist().inv_cdf(one) for one in rate.tolist()])
     root = np.sqrt(np.arange(FIRST, FIRST + len(score), dtype=np.float64))
-    spread = root - root.mean()
-    total = float((spread**2).sum())
-    slope = max(0.0, float((spread * score).sum()) / total) if total > 0.0 else 0.0
-    return Bucket(agree, share, slope, float(score.mean() - slope * root.mean()))
+    offset, slope = rising_line(root, score).tolist()
+    return Bucket(agree, share, slope, offset)
 
 
 def _in_turn(samples: Sequence[int]) -> list[int]:
@@ -256,7 +248,7 @@ def settled(counts: tuple[int, ...]) -> float:
         return 0.0
     first, *others = shapes
     end = first + max(shapes) + 12.0 * np.sqrt(first + max(shapes)) + 20.0
-    nodes, weights = _legendre()
+    nodes, weights = _legendre(NODES)
     x = (nodes + 1.0) * end / 2.0
     density = np.exp((first - 1) * np.log(x) - x - lgamma(first))
     below = np.ones_like(x)
@@ -265,10 +257,7 @@ def settled(counts: tuple[int, ...]) -> float:
     return round(float((density * below * weights).sum() * end / 2.0), 12)
 
 
-@cache
-def _legendre() -> tuple[FloatArray, FloatArray]:
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    return nodes, weights
+_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def _gamma_cdf(x: FloatArray, shape: int) -> FloatArray:

@@ -55,7 +55,10 @@ class RiemannianOptimisation:
         packed = pack(batch, budget_nano)
         if self.joint_only or batch.cost_of(batch.best) <= budget_nano:
             return chosen(batch, packed.choice, packed.bound)
-        soft = self.descend(batch, budget_nano, _sum_of(batch))
+        worth = np.where(batch.offered, batch.value, 0.0)
+        soft = self.descend(
+            batch, budget_nano, lambda soft: (float(np.einsum("nk,nk->", soft, worth)), worth)
+        )
         rounded = chosen(batch, self.rounded(batch, budget_nano, soft), packed.bound)
         direct = chosen(batch, packed.choice, packed.bound)
         return rounded if rounded.value > direct.value else direct
@@ -109,11 +112,6 @@ def _in_shares(batch: ItemBatch, budget_nano: int) -> tuple[FloatArray, float]:
     return extra / unit, room / unit
 
 
-def _sum_of(batch: ItemBatch) -> Objective:
-    worth = np.where(batch.offered, batch.value, 0.0)
-    return lambda soft: (float(np.einsum("nk,nk->", soft, worth)), worth)
-
-
 def softmax(logits: FloatArray) -> FloatArray:
     """Return the probabilities, [n, K].
 
@@ -161,21 +159,13 @@ def retract(logits: FloatArray, cost: FloatArray, budget: float) -> FloatArray:
         low, high = (at, high) if short > 0.0 else (low, at)
         slope = float(np.einsum("nk,nk->", pulled_back(probability, cost), cost))
         newton = at + short / slope if slope > 0.0 else np.inf * short
-        at = (
-            newton
-            if low < newton < high and abs(newton) < 1e3 * (1.0 + abs(at))
-            else _between(low, high)
-        )
+        if low < newton < high and abs(newton) < 1e3 * (1.0 + abs(at)):
+            at = newton
+        elif np.isfinite(low) and np.isfinite(high):
+            at = (low + high) / 2.0
+        else:  # twice as far out where the bracket is open
+            at = 2.0 * low + 1.0 if np.isfinite(low) else 2.0 * high - 1.0
     return logits + at * cost
-
-
-def _between(low: float, high: float) -> float:
-    """Return the middle of a bracket; twice as far out where it is open."""
-    if not np.isfinite(low):
-        return 2.0 * high - 1.0
-    if not np.isfinite(high):
-        return 2.0 * low + 1.0
-    return (low + high) / 2.0
 
 
 RCO = RiemannianOptimisation()

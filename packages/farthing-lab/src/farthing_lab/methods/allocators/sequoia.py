@@ -20,7 +20,6 @@ arXiv 2503.01919), as its abstract says it. Its network of all states together i
 number for each state here, which the program holds without further variables.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -46,11 +45,6 @@ class PendingTasks:
     rounds: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no such process.
-
-        Raises:
-            InputError: chances do not add up to 1, waiting costs something, or a cost is below $0.
-        """
         if not np.allclose(self.chance.sum(axis=-1), 1.0) or (self.chance < 0.0).any():
             raise InputError("the chances of a task's next state have to add up to 1")
         if self.cost_nano[:, 0].any() or (self.cost_nano < 0).any():
@@ -188,7 +182,9 @@ def following(tasks: PendingTasks, policy: RoundPolicy | None) -> FloatArray:
     """Return what a policy earns on average from each of all tasks' states on; None: the best."""
     n, states, actions = tasks.size
     every = [np.array(one) for one in product(range(states), repeat=n)]
-    allowed = _affordable(tasks, actions)
+    done = [np.array(one) for one in product(range(actions), repeat=n)]
+    costs = [tasks.cost_nano[np.arange(n), one].sum() for one in done]
+    allowed = [one for one, cost in zip(done, costs, strict=True) if cost <= tasks.budget_nano]
     value = np.array([tasks.worth[np.arange(n), one].sum() for one in every]).reshape([states] * n)
     for at in reversed(range(tasks.rounds)):
         before = np.zeros_like(value)
@@ -197,13 +193,6 @@ def following(tasks: PendingTasks, policy: RoundPolicy | None) -> FloatArray:
             before[tuple(now)] = max(_expected(tasks, value, now, done) for done in choices)
         value = before
     return value
-
-
-def _affordable(tasks: PendingTasks, actions: int) -> Sequence[IntArray]:
-    n = tasks.size[0]
-    every = [np.array(one) for one in product(range(actions), repeat=n)]
-    places = np.arange(n)
-    return [one for one in every if tasks.cost_nano[places, one].sum() <= tasks.budget_nano]
 
 
 def _expected(tasks: PendingTasks, value: FloatArray, now: IntArray, done: IntArray) -> float:

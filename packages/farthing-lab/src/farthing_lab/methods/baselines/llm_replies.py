@@ -7,6 +7,7 @@ on. A reply that could not be read goes on to the next round.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -99,53 +100,37 @@ def _recorded_under(dataset: Dataset, kind: str, role: str) -> str | None:
     return next((name for name in named if name in known), None)
 
 
-def _llm_policy(role: str) -> Method:
-    name = f"llm-policy-{role}"
+def _card(
+    kind: Literal["policy", "exit"], role: Literal["guide", "base"], meaning: str, place: int
+) -> Method:
+    exits = kind == "exit"
+    name = f"exit-{role}" if exits else f"llm-policy-{role}"
+    title = "LLM-EXIT" if exits else "LLM policy"
 
     def variants(dataset: Dataset) -> Sequence[Variant]:
-        label = f"LLM policy ({_model(dataset, role)})"
-        replies = _recorded_under(dataset, "policy", role)
-        if replies is None:
+        label = f"{title} ({_model(dataset, role)})"
+        replies = _recorded_under(dataset, kind, role)
+        if replies is None or (exits and role not in dataset.traces.roles):
             return [Variant(name, label, None, NO_REPLIES)]
-        return [Variant(name, label, FixedLearner(LlmPolicy(replies)))]
+        policy = LlmExitPolicy(replies, role) if exits else LlmPolicy(replies)
+        return [Variant(name, label, FixedLearner(policy))]
 
     return Method(
         name=name,
-        label=f"LLM policy ({role})",
-        meaning=f"The {role}'s model is shown both answers and names the action",
+        label=f"{title} ({role})",
+        meaning=f"The {role}'s model {meaning}",
         paper="2511.11828",
-        policy=LlmPolicy,
+        policy=LlmExitPolicy if exits else LlmPolicy,
         needs=("replies",),
         calibration="none",
         varies_with=frozenset(),
         variants=variants,
-        place=10 if role == "guide" else 11,
+        place=place,
     )
 
 
-def _llm_exit(role: str) -> Method:
-    name = f"exit-{role}"
-
-    def variants(dataset: Dataset) -> Sequence[Variant]:
-        label = f"LLM-EXIT ({_model(dataset, role)})"
-        replies = _recorded_under(dataset, "exit", role)
-        if replies is None or role not in dataset.traces.roles:
-            return [Variant(name, label, None, NO_REPLIES)]
-        return [Variant(name, label, FixedLearner(LlmExitPolicy(replies, role)))]
-
-    return Method(
-        name=name,
-        label=f"LLM-EXIT ({role})",
-        meaning=f"The {role}'s model answers alone, and says itself when to stop",
-        paper="2511.11828",
-        policy=LlmExitPolicy,
-        needs=("replies",),
-        calibration="none",
-        varies_with=frozenset(),
-        variants=variants,
-        place=12 if role == "guide" else 13,
-    )
-
-
-LLM_POLICY_GUIDE, LLM_POLICY_BASE = _llm_policy("guide"), _llm_policy("base")
-EXIT_GUIDE, EXIT_BASE = _llm_exit("guide"), _llm_exit("base")
+_NAMES = "is shown both answers and names the action"
+_STOPS = "answers alone, and says itself when to stop"
+LLM_POLICY_GUIDE = _card("policy", "guide", _NAMES, 10)
+LLM_POLICY_BASE = _card("policy", "base", _NAMES, 11)
+EXIT_GUIDE, EXIT_BASE = _card("exit", "guide", _STOPS, 12), _card("exit", "base", _STOPS, 13)

@@ -1,12 +1,11 @@
 """What methods in rounds are held against: lots, and what knows the generator."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 
-from farthing.methods.base import Dataset, Method, Variant
+from farthing.methods.base import Method, Variant
 from farthing.methods.baselines.fixed import FixedLearner
 from farthing.methods.serialization import DataclassState
 from farthing.process.base import InRounds
@@ -43,15 +42,12 @@ class OptimumPolicy(InRounds):
 
     def scores(self, traces: TraceArrays) -> FloatArray:
         """Return 1 for each role, and for `next` what it gains for its money, [n, T, 3]."""
-        return optimal_scores(self.generator, traces, self._lots(traces))
-
-    def _lots(self, traces: TraceArrays) -> FloatArray:
-        """Return a number in (0, 1] for each question, [n], the same whichever are beside it."""
         drawn = [
             np.random.default_rng([self.seed, crc32(name.encode())]).random()
             for name in traces.ids.tolist()
         ]
-        return 1.0 - np.array(drawn, dtype=np.float64)
+        lots = 1.0 - np.array(drawn, dtype=np.float64)  # the same whichever are beside it
+        return optimal_scores(self.generator, traces, lots)
 
 
 RANDOM = Method(
@@ -68,13 +64,6 @@ RANDOM = Method(
 )
 
 
-def _known(dataset: Dataset) -> Sequence[Variant]:
-    if dataset.generator is None:
-        return []
-    learner = FixedLearner(OptimumPolicy(dataset.generator))
-    return [Variant("optimum", "Optimum (known)", learner)]
-
-
 OPTIMUM = Method(
     name="optimum",
     label="Optimum (known)",
@@ -82,6 +71,10 @@ OPTIMUM = Method(
     policy=OptimumPolicy,
     needs=("generator",),
     varies_with=frozenset(),
-    variants=_known,
+    variants=lambda dataset: (
+        [Variant("optimum", "Optimum (known)", FixedLearner(OptimumPolicy(dataset.generator)))]
+        if dataset.generator is not None
+        else []
+    ),
     place=99,
 )

@@ -14,9 +14,11 @@ be left open here. The parameter is alpha. Source: Jung, Brahman and Choi 2025, 
 sections 2 and 3.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -66,29 +68,40 @@ class TurnsPolicy(RowPolicy):
         return goes_on, everyone(stages.traces, model)
 
 
+class TurnsLearner(PoolLearner):
+    """Sets the thresholds of a row of models by training questions, once for each level."""
+
+    strong: str | None
+    most: ClassVar[Fraction]
+    """The largest level of what the method trades; the others lie evenly below it."""
+
+    @abstractmethod
+    def thresholds(self, score: FloatArray, right: BoolArray, level: Fraction) -> FloatArray:
+        """Return the threshold of each turn but the last, [K - 1], of scores and grades, [n, K]."""
+
+    @final
+    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
+        pool, scorers = tables(train), fit_scorers(train)
+        turns = ladder(pool, strongest(train, self.strong))
+        score, right = scorers.p_right(train)[:, turns], pool.right[:, turns]
+        levels = descending_levels(self.most)
+        every = [self.thresholds(score, right, level) for level in levels]
+        return TurnsPolicy(scorers, turns, np.array(levels, dtype=np.float64), np.array(every))
+
+
 @dataclass(frozen=True)
-class MicpLearner(PoolLearner):
+class MicpLearner(TurnsLearner):
     """Splits the budget so that dearer turns get more, in proportion to `share ** turn`."""
 
+    most: ClassVar[Fraction] = Fraction(1, 2)
     share: Fraction = Fraction(1)
     """1 splits it evenly."""
     strong: str | None = None
     """The model of the last turn; None: the most accurate one in training."""
 
-    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        pool, scorers = tables(train), fit_scorers(train)
-        score = scorers.p_right(train)
-        turns = ladder(pool, strongest(train, self.strong))
-        weights = [self.share**turn for turn in range(len(turns) - 1)]
-        budgets = descending_levels(Fraction(1, 2))
-        thresholds = [
-            _within_budgets(
-                score[:, turns], pool.right[:, turns], [budget * w / sum(weights) for w in weights]
-            )
-            for budget in budgets
-        ]
-        values = np.array(budgets, dtype=np.float64)
-        return TurnsPolicy(scorers, turns, values, np.array(thresholds))
+    def thresholds(self, score: FloatArray, right: BoolArray, level: Fraction) -> FloatArray:
+        weights = [self.share**turn for turn in range(score.shape[1] - 1)]
+        return _within_budgets(score, right, [level * w / sum(weights) for w in weights])
 
 
 def _within_budgets(score: FloatArray, right: BoolArray, budget: Sequence[Fraction]) -> FloatArray:
@@ -148,30 +161,20 @@ DELTA = 0.1
 
 
 @dataclass(frozen=True)
-class TrustOrEscalateLearner(PoolLearner):
+class TrustOrEscalateLearner(TurnsLearner):
     """Fits thresholds for selective accuracy on the training questions that reach each model."""
 
+    most: ClassVar[Fraction] = Fraction(3, 5)
     strong: str | None = None
     """The last model; None: the most accurate one in training."""
 
-    def learn(self, train: TraceArrays, seed: int) -> PoolPolicy:
-        pool, scorers = tables(train), fit_scorers(train)
-        score = scorers.p_right(train)
-        models = ladder(pool, strongest(train, self.strong))
-        alphas = descending_levels(Fraction(3, 5))
-        every = [_trusted_from(score[:, models], pool.right[:, models], alpha) for alpha in alphas]
-        values = np.array(alphas, dtype=np.float64)
-        return TurnsPolicy(scorers, models, values, np.array(every))
-
-
-def _trusted_from(score: FloatArray, right: BoolArray, alpha: Fraction) -> FloatArray:
-    """[K - 1] one a model, each on the questions that the ones before did not settle."""
-    left = np.ones(len(score), dtype=bool)
-    found = np.full(score.shape[1] - 1, np.inf)
-    for turn in range(len(found)):
-        found[turn] = _lowest(score[left, turn], right[left, turn], alpha)
-        left &= score[:, turn] < found[turn]
-    return found
+    def thresholds(self, score: FloatArray, right: BoolArray, level: Fraction) -> FloatArray:
+        left = np.ones(len(score), dtype=bool)
+        found = np.full(score.shape[1] - 1, np.inf)
+        for turn in range(len(found)):
+            found[turn] = _lowest(score[left, turn], right[left, turn], level)
+            left &= score[:, turn] < found[turn]
+        return found
 
 
 def _lowest(score: FloatArray, right: BoolArray, alpha: Fraction) -> float:

@@ -11,7 +11,7 @@ paper prints wrongly or leaves open is settled in `docs/research/ccpo.md`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -23,10 +23,17 @@ from farthing.process.replay import paths
 from farthing.traces.arrays import BoolArray, FloatArray, TraceArrays
 from farthing_lab.methods.ccpo.policy import NetworkPolicy
 from farthing_lab.promises.online import OnlineThreshold, run_online, update
-from farthing_lab.rl.actor_critic import ActorCritic, RollOut, SampledSurrogate, question_stream
+from farthing_lab.rl.actor_critic import (
+    ActorCritic,
+    Episodes,
+    Questions,
+    QuestionStream,
+    RollOut,
+    SampledSurrogate,
+    draw,
+)
 from farthing_lab.rl.discount import Discount, Horizon, cheapest_success
 from farthing_lab.rl.networks import Network
-from farthing_lab.rl.rollout import Episodes, Questions, draw
 from farthing_lab.rl.schedules import SCHEDULES, ScheduleName
 from farthing_lab.rl.soft_set import (
     critical_threshold,
@@ -45,32 +52,43 @@ REPORT_EVERY = 25
 """Updates between two reports of progress."""
 
 
-class CurveRecorder:
-    """Keeps every update's figures as training curves."""
+def recorded(
+    update: Callable[[], Mapping[str, float]], updates: int, progress: Progress
+) -> tuple[dict[str, FloatArray], bool]:
+    """Run all updates; return their figures as curves, and whether Ctrl-C ended them early."""
+    figures, stopped = list[Mapping[str, float]](), False
+    try:
+        for done in range(1, updates + 1):
+            figures.append(update())
+            if done % REPORT_EVERY == 0 or done == updates:
+                recent = figures[-REPORT_EVERY:]
+                means = {name: float(np.mean([f[name] for f in recent])) for name in recent[0]}
+                progress.update(done, updates, means)
+    except KeyboardInterrupt:
+        stopped = True
+    names = figures[0] if figures else ()
+    return {name: np.array([f[name] for f in figures]) for name in names}, stopped
 
-    def __init__(self, progress: Progress, updates: int) -> None:
-        self._progress, self._updates = progress, updates
-        self._figures: list[Mapping[str, float]] = []
 
-    def run(self, update: Callable[[], Mapping[str, float]]) -> bool:
-        """Run all updates; return whether Ctrl-C ended them early, with what there is kept."""
-        try:
-            for done in range(1, self._updates + 1):
-                self._figures.append(update())
-                if done % REPORT_EVERY == 0 or done == self._updates:
-                    self._progress.update(done, self._updates, self._recent())
-        except KeyboardInterrupt:
-            return True
-        return False
+Training = TypeVar("Training", "_CpoTraining", "_CcpoTraining")
 
-    def curves(self) -> dict[str, FloatArray]:
-        if not self._figures:
-            return {}
-        return {name: np.array([f[name] for f in self._figures]) for name in self._figures[0]}
 
-    def _recent(self) -> dict[str, float]:
-        recent = self._figures[-REPORT_EVERY:]
-        return {name: float(np.mean([f[name] for f in recent])) for name in recent[0]}
+def _trained(
+    learner: "CpoLearner | CcpoLearner",
+    kind: Callable[[Any, Questions, Fraction, int], Training],
+    train: TraceArrays,
+    alpha: Fraction,
+    seed: int,
+    progress: Progress,
+) -> tuple[Training, NetworkPolicy, Fitted]:
+    """Train on recorded questions; the same seed gives the same policy, bit for bit."""
+    torch.set_num_threads(1)
+    features = FeatureSet.fit(train, learner.extra_features)
+    questions = Questions.of(train, features.transform(train))
+    training = kind(learner.config, questions, alpha, seed)
+    curves, stopped = recorded(training.update, learner.config.updates, progress)
+    policy = to_policy(training.parts.network, features)
+    return training, policy, Fitted(policy, None, curves, stopped)
 
 
 @dataclass(frozen=True)
@@ -91,28 +109,16 @@ class CpoLearner:
     extra_features: tuple[str, ...] = ()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        """Train on recorded questions; the same seed gives the same policy, bit for bit.
+        """Train as `_trained` does.
 
         The threshold is that of CPO online: an online pass over the questions of all updates, in
         the order in which CCPO meets them under the same seed.
         """
-        torch.set_num_threads(1)
-        features = FeatureSet.fit(train, self.extra_features)
-        questions = Questions.of(train, features.transform(train))
-        training = _CpoTraining(self.config, questions, alpha, seed)
-        recorder = CurveRecorder(progress, self.config.updates)
-        stopped = recorder.run(training.update)
-        policy = to_policy(training.parts.network, features)
-        kappa = self._online(policy, train, alpha, seed)
-        return Fitted(policy, kappa, recorder.curves(), stopped)
-
-    def _online(
-        self, policy: NetworkPolicy, train: TraceArrays, alpha: Fraction, seed: int
-    ) -> float:
+        _, policy, fitted = _trained(self, _CpoTraining, train, alpha, seed, progress)
         critical = paths(policy.scores(train), train, empty="allow").critical
-        stream = question_stream(len(train), self.config.batch, seed)
+        stream = QuestionStream(len(train), self.config.batch, seed)
         order = np.concatenate([next(stream) for _ in range(self.config.updates)])
-        return float(run_online(critical[order], alpha, stream.batch)[-1])
+        return replace(fitted, kappa=float(run_online(critical[order], alpha, stream.batch)[-1]))
 
 
 class _CpoTraining:
@@ -134,7 +140,10 @@ class _CpoTraining:
             )
         )
         problem = StepProblem(
-            batch.observations, _SampledObjective(sampled), policy_metric(pi), self._target
+            batch.observations,
+            lambda new: Surrogate(sampled.cost(new), sampled.coverage(new), (new,)),
+            policy_metric(pi),
+            self._target,
         )
         done = improve(self.parts.network, problem, self._config.region)
         self.parts.network = done.network
@@ -144,18 +153,6 @@ class _CpoTraining:
             "coverage": float(covered.mean()),
             "length": float(episodes.taken.sum(axis=1).mean()),
         }
-
-
-@dataclass(frozen=True)
-class _SampledObjective:
-    sampled: SampledSurrogate
-
-    def __call__(self, probabilities: Tensor) -> Surrogate:
-        return Surrogate(
-            self.sampled.cost(probabilities),
-            self.sampled.coverage(probabilities),
-            (probabilities,),
-        )
 
 
 CPO = CpoLearner()
@@ -208,14 +205,8 @@ class CcpoLearner:
     extra_features: tuple[str, ...] = ()
 
     def fit(self, train: TraceArrays, alpha: Fraction, seed: int, progress: Progress) -> Fitted:
-        torch.set_num_threads(1)
-        features = FeatureSet.fit(train, self.extra_features)
-        questions = Questions.of(train, features.transform(train))
-        training = _CcpoTraining(self.config, questions, alpha, seed)
-        recorder = CurveRecorder(progress, self.config.updates)
-        stopped = recorder.run(training.update)
-        policy = to_policy(training.parts.network, features)
-        return Fitted(policy, training.threshold.kappa, recorder.curves(), stopped)
+        training, _, fitted = _trained(self, _CcpoTraining, train, alpha, seed, progress)
+        return replace(fitted, kappa=training.threshold.kappa)
 
 
 class _CcpoTraining:
@@ -260,23 +251,16 @@ class _CcpoTraining:
         leaves = leaf_count(episodes, log_mask.exp().numpy())
         weight = episodes.product(episodes.of_action(target) / episodes.of_action(behaviour))
         level = float((weight * leaves).mean() + 1.0 - batch.solvable.mean())
-        cost = batch.cost + self._set_charge(batch, episodes, behaviour, kappa)
+        cost = batch.cost
+        if price := self._config.set_size_price:
+            _, member = followed(behaviour, batch, kappa)
+            cost = cost + price * set_charge(episodes, member, self._config.set_size_credit)
         coverage = episodes.final * leaves[:, None]
         gamma = self.horizon.gamma
         share = SCHEDULES[self._config.critic_schedule](self._done / self._config.updates)
         return self.parts.criticise(
             RollOut(batch, episodes, behaviour, target, cost, coverage, level, gamma, share)
         )
-
-    def _set_charge(
-        self, batch: Questions, episodes: Episodes, pi: FloatArray, kappa: float
-    ) -> FloatArray:
-        """Return lambda |C(q)|, [B, T], where it is charged."""
-        if not self._config.set_size_price:
-            return np.zeros(batch.cost.shape)
-        _, member = followed(pi, batch, kappa)
-        charge = set_charge(episodes, member, self._config.set_size_credit)
-        return self._config.set_size_price * charge
 
     def _follow(self, batch: Questions, pi: Tensor, kappa: float) -> dict[str, float]:
         """Update the threshold on the new policy's coverage, and return the update's figures."""

@@ -26,11 +26,6 @@ class OutcomeHistory:
     """[h] whether it was right."""
 
     def __post_init__(self) -> None:
-        """Refuse outcomes that are not one a question.
-
-        Raises:
-            InputError: there are more or fewer outcomes than questions.
-        """
         if self.right.shape != (len(self.asked),):
             raise InputError(f"{len(self.asked)} questions have {self.right.size} outcomes")
 

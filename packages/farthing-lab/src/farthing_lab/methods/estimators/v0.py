@@ -207,14 +207,15 @@ class V0Estimator:
         groups = groups_of(asked.group)
         lesson = GradedOutcomes(seen_of(asked, groups), graded, right)
         with threadpool_limits(limits=1):  # products are small; threads only wait for each other
-            fitted = fitted_to(lesson, groups, *self._chosen(lesson, groups, seed))
+            chosen = self._chosen(lesson, groups, seed)
+            directions, _, offset, variance = fitted_to(lesson, groups, *chosen)
         known = {
             text: (float(b), float(v))
-            for text, b, v in zip(asked.text, fitted.offset, fitted.variance, strict=True)
+            for text, b, v in zip(asked.text, offset, variance, strict=True)
         }
-        found = ItemResponse(fitted.directions, train.roles, (), known)
+        found = ItemResponse(directions, train.roles, (), known)
         abilities = [found.ability(OutcomeHistory.of(train, m)) for m in range(train.n_roles)]
-        return ItemResponse(fitted.directions, train.roles, tuple(abilities), known)
+        return ItemResponse(directions, train.roles, tuple(abilities), known)
 
     def _chosen(
         self, lesson: "GradedOutcomes", groups: tuple[str, ...], seed: int
@@ -224,7 +225,7 @@ class V0Estimator:
         if len(self.tried) == 1 or cut < 2:
             return self.tried[0]
         learned, held = lesson.take(rows[cut:]), lesson.take(rows[:cut])
-        lost = [_lost(fitted_to(learned, groups, *one), held) for one in self.tried]
+        lost = [_lost(held, *fitted_to(learned, groups, *one)[:2]) for one in self.tried]
         return self.tried[int(np.argmin(lost))]
 
 
@@ -240,26 +241,16 @@ class GradedOutcomes:
     """[n, L]"""
 
     def take(self, rows: IntArray) -> "GradedOutcomes":
-        return GradedOutcomes(self.seen[rows], self.graded[rows], self.right[rows])
-
-
-@dataclass(frozen=True)
-class FittedItems:
-    """What was learned of models and questions."""
-
-    directions: Directions
-    ability: FloatArray
-    """[L, K]"""
-    offset: FloatArray
-    """[n] mode of b."""
-    variance: FloatArray
-    """[n] of b, around it."""
+        return GradedOutcomes(*(part[rows] for part in vars(self).values()))
 
 
 def fitted_to(
     lesson: GradedOutcomes, groups: tuple[str, ...], directions: int, strength: float
-) -> FittedItems:
-    """Return the likeliest abilities, directions and difficulties."""
+) -> tuple[Directions, FloatArray, FloatArray, FloatArray]:
+    """Return what was learned: directions, abilities, and mode and variance of each b.
+
+    Abilities are [L, K], modes and variances [n].
+    """
     from scipy.optimize import minimize  # noqa: PLC0415 - only where it learns
 
     (n, width), models = lesson.seen.shape, lesson.graded.shape[1]
@@ -285,13 +276,13 @@ def fitted_to(
     spread = (1.0 - SHRINK) * spread + SHRINK * np.diag(np.diag(spread))
     spread = (1.0 + 1.0 / models) * spread + LEAST * np.eye(directions + 1)
     learned = Directions(weight, groups, centre, spread, own)
-    return FittedItems(learned, ability, offset, variance)
+    return learned, ability, offset, variance
 
 
-def _lost(fitted: FittedItems, held: GradedOutcomes) -> float:
-    z = np.concatenate([np.ones((len(held.seen), 1)), held.seen @ fitted.directions.weight], axis=1)
+def _lost(held: GradedOutcomes, directions: Directions, abilities: FloatArray) -> float:
+    z = np.concatenate([np.ones((len(held.seen), 1)), held.seen @ directions.weight], axis=1)
     none = np.zeros((z.shape[1], z.shape[1]))
-    each = [chance(z, Ability(a, none), 0.0, fitted.directions.own) for a in fitted.ability]
+    each = [chance(z, Ability(a, none), 0.0, directions.own) for a in abilities]
     return log_loss(np.stack(each, axis=1)[held.graded], held.right[held.graded])
 
 

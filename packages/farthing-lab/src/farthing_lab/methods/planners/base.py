@@ -10,20 +10,30 @@ left; so a plan is made anew after everything that happens.
     value(state)               what it is worth to end here, 0 to 1
 
 Money is held as the meter holds it: an action is done only where the most that it can cost is left.
-Some simulators can say more, and planners use it where they can: `ScoringSimulator`,
-`EndingSimulator`, `DefaultingSimulator`, `BatchSimulator`.
+Some simulators can say more, and planners use it where they can:
+
+    score(state)          a guess of what a state that is no end will be worth, 0 to 1
+    ending(state)         the action that ends it at once, at the same largest cost everywhere
+    usual(state, left)    what one does who does not plan; None where nothing can be paid
+    follow(state, actions, left, n, rng)
+                          what n executions are worth that begin with each action and then do the
+                          usual, [A, n]; each column is drawn with the same random numbers
+
+Where a model writes reasoning, a drawn state is a text, and whoever has paid for it can go on from
+it, or leave it and go on from another. So a search pays for each step once, and keeps its state in
+a tree (`Node`).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from farthing.errors import BudgetError, InputError
 from farthing.money import dollars
-from farthing.traces.arrays import FloatArray
 
 S = TypeVar("S", bound=Hashable)
 LONGEST = 10_000
@@ -60,11 +70,6 @@ class PricedAction:
     """The most that it can cost, in nano-dollars."""
 
     def __post_init__(self) -> None:
-        """Refuse costs that are none.
-
-        Raises:
-            InputError: they are below $0, or more is expected than it can cost.
-        """
         if not 0 <= self.expected_nano <= self.largest_nano:
             raise InputError(
                 f"the action '{self.name}' costs {dollars(self.expected_nano)} on average and "
@@ -96,48 +101,6 @@ class Simulator(Protocol[S]):
 
     def value(self, state: S) -> float:
         """Return what it is worth to end here, 0 to 1."""
-        ...
-
-
-@runtime_checkable
-class ScoringSimulator(Protocol):
-    """A simulator that can also guess how promising a state is that is no end."""
-
-    def score(self, state: Any) -> float:
-        """Return a guess of what a state will be worth, 0 to 1."""
-        ...
-
-
-@runtime_checkable
-class EndingSimulator(Protocol):
-    """A simulator that can end at once from every state, at the same largest cost everywhere."""
-
-    def ending(self, state: Any) -> int:
-        """Return the index of the action that ends it."""
-        ...
-
-
-@runtime_checkable
-class DefaultingSimulator(Protocol):
-    """A simulator that knows what one does who does not plan."""
-
-    def usual(self, state: Any, left: Remaining) -> int | None:
-        """Return the index of an action that can be paid; None where there is none."""
-        ...
-
-
-@runtime_checkable
-class BatchSimulator(Protocol):
-    """A simulator that can execute many times at once."""
-
-    def follow(
-        self, state: Any, actions: Sequence[int], left: Remaining, n: int, rng: np.random.Generator
-    ) -> FloatArray:
-        """Return what n executions are worth that begin with each action and then do the usual.
-
-        Returns:
-            [A, n]; each column is drawn with the same random numbers.
-        """
         ...
 
 
@@ -178,24 +141,23 @@ def affordable(simulator: Simulator[S], state: S, left: Remaining) -> list[int]:
 
 def score(simulator: Simulator[S], state: S) -> float:
     """Return the simulator's guess of a state's worth; where it has none, what ending is worth."""
-    return (
-        simulator.score(state)
-        if isinstance(simulator, ScoringSimulator)
-        else simulator.value(state)
-    )
+    found: float = getattr(simulator, "score", simulator.value)(state)
+    return found
 
 
 def ending(simulator: Simulator[S], state: S) -> int | None:
     """Return the action that ends it at once; None where the simulator has none, or it ended."""
-    if isinstance(simulator, EndingSimulator) and simulator.actions(state):
-        return simulator.ending(state)
-    return None
+    if not hasattr(simulator, "ending") or not simulator.actions(state):
+        return None
+    found: int = simulator.ending(state)
+    return found
 
 
 def usual(simulator: Simulator[S], state: S, left: Remaining) -> int | None:
     """Return what one does who does not plan; where nobody says so, the cheapest action."""
-    if isinstance(simulator, DefaultingSimulator):
-        return simulator.usual(state, left)
+    if hasattr(simulator, "usual"):
+        found: int | None = simulator.usual(state, left)
+        return found
     actions = simulator.actions(state)
     can = affordable(simulator, state, left)
     return min(can, key=lambda i: actions[i].expected_nano) if can else None
@@ -280,3 +242,109 @@ class StepByStep:
 
 
 UNPLANNED, STEP_BY_STEP = Unplanned(), StepByStep()
+
+
+@dataclass(slots=True, eq=False)
+class Node(Generic[S]):
+    """A state that was drawn, and where it came from."""
+
+    state: S
+    left: Remaining
+    """What is left on the way from the root to here, whatever other branches cost."""
+    parent: "Node[S] | None" = None
+    action: int = -1
+    """What led here from its parent."""
+    value: float = 0.0
+    """The search's own figure for it."""
+    ended: bool = False
+    visits: int = 0
+    children: "list[Node[S]]" = field(default_factory=list)
+    tried: Counter[int] = field(default_factory=Counter)
+    """How often each action was drawn here."""
+
+    def path(self) -> tuple[int, ...]:
+        found: list[int] = []
+        node: Node[S] | None = self
+        while node is not None and node.parent is not None:
+            found.append(node.action)
+            node = node.parent
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True)
+class SearchResult(Generic[S]):
+    """What a search paid for, and what it takes."""
+
+    state: S
+    """The end that it takes; the root where it reached none."""
+    path: tuple[int, ...]
+    """The actions that lead there."""
+    value: float
+    """The search's own figure for it; what it is really worth only the world knows."""
+    spent_nano: int
+    steps: int
+    """How many were drawn."""
+    ends: tuple[tuple[S, float], ...]
+    """Every end that it reached, and its figure for it, in the order of the search."""
+
+
+@dataclass(slots=True)
+class TreeSearch(Generic[S]):
+    """A search whose steps are paid when they are drawn: what it may still pay, and has paid."""
+
+    simulator: Simulator[S]
+    rng: np.random.Generator
+    left_nano: int
+    reserved_nano: int = 0
+    """Kept for the step that ends it."""
+    spent_nano: int = 0
+    steps: int = 0
+
+    @classmethod
+    def begin(
+        cls, simulator: Simulator[S], root: Node[S], rng: np.random.Generator
+    ) -> "TreeSearch[S]":
+        """Return a search from a root; what ending there can cost is kept where it can be paid."""
+        last = ending(simulator, root.state)
+        kept = 0 if last is None else simulator.actions(root.state)[last].largest_nano
+        return cls(simulator, rng, root.left.nano, kept if kept <= root.left.nano else 0)
+
+    def draw(self, node: Node[S], action: int) -> Node[S]:
+        """Pay for one step, and return the state that it led to as a child of the node.
+
+        A state that is there already is returned as it is; the step is paid all the same.
+        """
+        step = self.simulator.step(node.state, action, self.rng)
+        self.left_nano -= step.cost_nano
+        self.spent_nano += step.cost_nano
+        self.steps += 1
+        node.tried[action] += 1
+        for child in node.children:
+            if child.action == action and child.state == step.state:
+                return child
+        left = node.left.after(step)
+        child = Node(step.state, left, node, action)
+        child.ended = left.seconds < 0.0 or not self.simulator.actions(step.state)
+        node.children.append(child)
+        return child
+
+    def payable(self, node: Node[S], drafts: int) -> list[int]:
+        """Return what can be drawn at a node up to so often, without the step that only ends it."""
+        room = min(node.left.nano, self.left_nano) - self.reserved_nano
+        last = ending(self.simulator, node.state)
+        can = affordable(self.simulator, node.state, Remaining(room, node.left.seconds))
+        return [action for action in can if action != last and node.tried[action] < drafts]
+
+    def forced(self, node: Node[S]) -> Node[S] | None:
+        """Return the end that is forced at a node; None where that cannot be paid."""
+        last = ending(self.simulator, node.state)
+        if last is None or node.left.seconds < 0.0:
+            return None
+        cost = self.simulator.actions(node.state)[last].largest_nano
+        return self.draw(node, last) if cost <= min(self.left_nano, node.left.nano) else None
+
+    def result(self, taken: Node[S], ends: Sequence[Node[S]]) -> SearchResult[S]:
+        said = tuple((one.state, one.value) for one in ends)
+        return SearchResult(
+            taken.state, taken.path(), taken.value, self.spent_nano, self.steps, said
+        )

@@ -27,8 +27,15 @@ import numpy as np
 
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
-from farthing_lab.methods.planners.base import Remaining, S, Simulator, ending, score
-from farthing_lab.methods.planners.tree import Node, SearchBudget, SearchResult, reserve_nano
+from farthing_lab.methods.planners.base import (
+    Node,
+    Remaining,
+    S,
+    SearchResult,
+    Simulator,
+    TreeSearch,
+    score,
+)
 
 Critic = Callable[[Any, Any], float]
 """From a state and the one that a step led to: how much progress the step was, -1 to 1."""
@@ -102,22 +109,20 @@ class ValueTree:
         self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> SearchResult[S]:
         """Search until the money is spent; every step drawn is paid, none beyond `left`."""
-        reserved = reserve_nano(simulator, state)
-        purse = SearchBudget(left.nano, reserved if reserved <= left.nano else 0)
-        root = Node(state, left, value=self.root)
-        root.ended = not simulator.actions(state)
+        root = Node(state, left, value=self.root, ended=not simulator.actions(state))
+        tree = TreeSearch.begin(simulator, root, rng)
         opened, ends, pruned = [root], [root] * root.ended, list[Node[S]]()
-        while purse.steps < self.most_steps:
-            opened = [node for node in opened if self._untried(simulator, purse, node)]
+        while tree.steps < self.most_steps:
+            opened = [node for node in opened if self._untried(tree, node)]
             if not opened:
-                pruned = [node for node in pruned if self._untried(simulator, purse, node)]
+                pruned = [node for node in pruned if self._untried(tree, node)]
                 if not pruned:
                     break
                 opened.append(pruned.pop(int(np.argmax([one.value for one in pruned]))))
-            ratio = purse.left_nano / left.nano if left.nano else 1.0
+            ratio = tree.left_nano / left.nano if left.nano else 1.0
             at = int(rng.choice(len(opened), p=chances([one.value for one in opened], ratio)))
             node = opened[at]
-            child = self._expand(simulator, purse, node, rng)
+            child = self._expand(tree, node)
             if child is None or child.left.seconds < 0.0:
                 continue
             if child.ended:
@@ -128,56 +133,35 @@ class ValueTree:
                 del opened[self.most_open :]
             else:
                 pruned.append(child)
-        if not ends:
-            ends = self._forced(simulator, purse, root, rng)
-        return _found(root, ends, purse)
+        every = _all(root)
+        for node in () if ends else sorted(every, key=lambda one: (-one.value, -len(one.path()))):
+            if (forced := tree.forced(node)) is not None:  # from the best node that can pay for it
+                forced.value = node.value
+                ends.append(forced)
+                break
+        best = max(ends, key=lambda node: node.value, default=None)
+        if best is None:  # nothing ended: the way to the most valuable state
+            best = max(every, key=lambda node: node.value if node is not root else -1.0)
+        return tree.result(best, ends)
 
-    def _untried(self, simulator: Simulator[S], purse: SearchBudget, node: Node[S]) -> list[int]:
-        can = [] if node.ended else purse.payable(simulator, node)
-        return [action for action in can if node.tried[action] < self.drafts]
+    def _untried(self, tree: TreeSearch[S], node: Node[S]) -> list[int]:
+        return [] if node.ended else tree.payable(node, self.drafts)
 
-    def _expand(
-        self, simulator: Simulator[S], purse: SearchBudget, node: Node[S], rng: np.random.Generator
-    ) -> Node[S] | None:
+    def _expand(self, tree: TreeSearch[S], node: Node[S]) -> Node[S] | None:
         """Draw the action that was drawn least at a node; None for a state that it has."""
-        least = min(self._untried(simulator, purse, node), key=lambda action: node.tried[action])
+        least = min(self._untried(tree, node), key=lambda action: node.tried[action])
         known = len(node.children)
-        child = purse.draw(simulator, node, least, rng)
+        child = tree.draw(node, least)
         if len(node.children) == known:
             return None
-        child.value = min(1.0, max(FLOOR, node.value + self._gain(simulator, node.state, child)))
-        return child
-
-    def _gain(self, simulator: Simulator[S], parent: S, child: Node[S]) -> float:
         if child.left.seconds < 0.0:
-            return -inf
-        if self.critic is not None:
-            return self.critic(parent, child.state)
-        return score(simulator, child.state) - score(simulator, parent)
-
-    def _forced(
-        self, simulator: Simulator[S], purse: SearchBudget, root: Node[S], rng: np.random.Generator
-    ) -> list[Node[S]]:
-        """Return the end that is forced from the best node which can pay for it; or nothing."""
-        nodes = sorted(_all(root), key=lambda node: (-node.value, -len(node.path())))
-        for node in nodes:
-            last = ending(simulator, node.state)
-            if last is None or node.left.seconds < 0.0:
-                continue
-            cost = simulator.actions(node.state)[last].largest_nano
-            if cost <= min(purse.left_nano, node.left.nano):
-                forced = purse.draw(simulator, node, last, rng)
-                forced.value = node.value
-                return [forced]
-        return []
-
-
-def _found(root: Node[S], ends: list[Node[S]], purse: SearchBudget) -> SearchResult[S]:
-    best = max(ends, key=lambda node: node.value, default=None)
-    if best is None:  # nothing ended: the way to the most valuable state
-        best = max(_all(root), key=lambda node: node.value if node is not root else -1.0)
-    said = tuple((one.state, one.value) for one in ends)
-    return SearchResult(best.state, best.path(), best.value, purse.spent_nano, purse.steps, said)
+            gain = -inf
+        elif self.critic is not None:
+            gain = self.critic(node.state, child.state)
+        else:
+            gain = score(tree.simulator, child.state) - score(tree.simulator, node.state)
+        child.value = min(1.0, max(FLOOR, node.value + gain))
+        return child
 
 
 def _all(root: Node[S]) -> list[Node[S]]:

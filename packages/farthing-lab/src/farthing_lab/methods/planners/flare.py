@@ -25,8 +25,16 @@ from typing import Generic
 import numpy as np
 
 from farthing.methods.base import SystemCard
-from farthing_lab.methods.planners.base import Remaining, S, Simulator, affordable, ending, score
-from farthing_lab.methods.planners.tree import Node, SearchBudget, SearchResult, reserve_nano
+from farthing_lab.methods.planners.base import (
+    Node,
+    Remaining,
+    S,
+    SearchResult,
+    Simulator,
+    TreeSearch,
+    affordable,
+    score,
+)
 
 LONGEST_PLAY = 200
 """Steps of a random play at most."""
@@ -77,49 +85,41 @@ class LookAhead:
         self, simulator: Simulator[S], state: S, left: Remaining, rng: np.random.Generator
     ) -> SearchResult[S]:
         """Search until the money is spent or an end is committed to; every step drawn is paid."""
-        reserved = reserve_nano(simulator, state)
-        purse = SearchBudget(left.nano, reserved if reserved <= left.nano else 0)
         node = Node(state, left, ended=not simulator.actions(state))
+        tree = TreeSearch.begin(simulator, node, rng)
         ends: list[Node[S]] = []
         while not node.ended:
-            room = purse.left_nano - purse.reserved_nano
-            stop_nano = purse.reserved_nano + int((1.0 - self.share) * room)
+            room = tree.left_nano - tree.reserved_nano
+            stop_nano = tree.reserved_nano + int((1.0 - self.share) * room)
             for _ in range(self.simulations):
-                if not self._trajectory(simulator, purse, node, rng, ends):
-                    break
-                if purse.left_nano <= stop_nano:
+                if not self._trajectory(tree, node, ends) or tree.left_nano <= stop_nano:
                     break
             if not node.children:
                 break
             node = max(node.children, key=lambda child: (child.value, child.visits))
-        if not node.ended or node.left.seconds < 0.0:
-            node = _end_at(simulator, purse, node, rng)
+        at: Node[S] | None = node if not node.ended or node.left.seconds < 0.0 else None
+        while at is not None:  # an end is forced at the node, or on the way back to the root
+            if (forced := tree.forced(at)) is not None:
+                forced.value = score(simulator, forced.state)
+                node = forced
+                break
+            at = at.parent
         if node.ended and node.left.seconds >= 0.0 and node not in ends:
             ends.append(node)
-        said = tuple((one.state, one.value) for one in ends)
-        return SearchResult(
-            node.state, node.path(), node.value, purse.spent_nano, purse.steps, said
-        )
+        return tree.result(node, ends)
 
-    def _trajectory(
-        self,
-        simulator: Simulator[S],
-        purse: SearchBudget,
-        begin: Node[S],
-        rng: np.random.Generator,
-        ends: list[Node[S]],
-    ) -> bool:
+    def _trajectory(self, tree: TreeSearch[S], begin: Node[S], ends: list[Node[S]]) -> bool:
         """Follow the tree from a node, then draw new steps to an end; whether anything was new."""
-        node, drawn = begin, purse.steps
+        node, drawn = begin, tree.steps
         while not node.ended:
-            can = [a for a in purse.payable(simulator, node) if node.tried[a] < self.drafts]
+            can = tree.payable(node, self.drafts)
             # a node gets as many drafts as the square root of its visits
             fresh = can and (
                 not node.children or sum(node.tried.values()) < 1.0 + sqrt(node.visits)
             )
             if fresh:
                 least = min(can, key=lambda action: node.tried[action])
-                node = purse.draw(simulator, node, least, rng)
+                node = tree.draw(node, least)
             elif node.children:
                 total = max(1, node.visits)
                 node = max(
@@ -131,14 +131,14 @@ class LookAhead:
             else:
                 break
         if node.ended and not node.visits and node.left.seconds >= 0.0:
-            node.value = score(simulator, node.state)
+            node.value = score(tree.simulator, node.state)
             ends.append(node)
         up: Node[S] | None = node
         while up is not None:
             up.visits += 1
             up.value = max((c.value for c in up.children), default=up.value)
             up = up.parent
-        return purse.steps > drawn
+        return tree.steps > drawn
 
 
 def _decision(simulator: Simulator[S], state: S, left: Remaining) -> _LookaheadState[S]:
@@ -200,23 +200,6 @@ def _played(simulator: Simulator[S], node: _LookaheadState[S], rng: np.random.Ge
         step = simulator.step(state, can[int(rng.integers(len(can)))], rng)
         state, left = step.state, left.after(step)
     return simulator.value(state) if left.seconds >= 0.0 else 0.0
-
-
-def _end_at(
-    simulator: Simulator[S], purse: SearchBudget, node: Node[S], rng: np.random.Generator
-) -> Node[S]:
-    """Return the end that is forced at a node, or on the way back to the root; else the node."""
-    at: Node[S] | None = node
-    while at is not None:
-        last = ending(simulator, at.state)
-        room = min(purse.left_nano, at.left.nano)
-        payable = last is not None and simulator.actions(at.state)[last].largest_nano <= room
-        if last is not None and payable and at.left.seconds >= 0.0:
-            forced = purse.draw(simulator, at, last, rng)
-            forced.value = score(simulator, forced.state)
-            return forced
-        at = at.parent
-    return node
 
 
 FLARE = LookAhead()

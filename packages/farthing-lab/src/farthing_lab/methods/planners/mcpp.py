@@ -21,7 +21,6 @@ import numpy as np
 from farthing.methods.base import SystemCard
 from farthing.traces.arrays import FloatArray
 from farthing_lab.methods.planners.base import (
-    BatchSimulator,
     Remaining,
     S,
     Simulator,
@@ -81,8 +80,9 @@ def executed(
 
     Each column is drawn with the same random numbers.
     """
-    if isinstance(simulator, BatchSimulator):
-        return simulator.follow(state, actions, left, n, rng)
+    if hasattr(simulator, "follow"):
+        found: FloatArray = simulator.follow(state, actions, left, n, rng)
+        return found
     seeds = rng.integers(2**62, size=n).tolist()
     return np.array(
         [[_executed(simulator, state, a, left, seed) for seed in seeds] for a in actions]

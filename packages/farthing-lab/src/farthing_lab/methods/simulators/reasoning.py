@@ -159,14 +159,6 @@ def network_of(name: str) -> Any:
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class _LineRequest:
-    prompt: Sequence[int]
-    written: Sequence[int]
-    temperature: float
-    seed: int
-
-
 @dataclass(eq=False)
 class BatchedWriter:
     """A `LineWriter` that waits until every search waits, and then writes for all of them.
@@ -180,7 +172,7 @@ class BatchedWriter:
     critic: Any = None
     """Judges; None: the network's own log-probabilities."""
     searching: int = 0
-    waiting: "dict[int, _LineRequest]" = field(default_factory=dict)
+    waiting: "dict[int, GenerationRow]" = field(default_factory=dict)
     results: "dict[int, tuple[tuple[int, ...], float]]" = field(default_factory=dict)
     broken: Exception | None = None
     """Why the network could not write; every search then ends with it, as none can go on."""
@@ -189,24 +181,27 @@ class BatchedWriter:
 
     def map(self, search: Callable[[int], Result], count: int) -> list[Result]:
         """Run so many searches side by side, by their number, and return what each found."""
+
+        def run(number: int) -> Result:
+            try:
+                return search(number)
+            finally:
+                with self.changed:
+                    self.searching -= 1
+                    self._write_if_all_wait()
+
         self.searching = count
         with ThreadPoolExecutor(count) as threads:
-            return list(threads.map(lambda number: self._run(search, number), range(count)))
-
-    def _run(self, search: Callable[[int], Result], number: int) -> Result:
-        try:
-            return search(number)
-        finally:
-            with self.changed:
-                self.searching -= 1
-                self._write_if_all_wait()
+            return list(threads.map(run, range(count)))
 
     def line(
         self, prompt: Sequence[int], written: Sequence[int], temperature: float, seed: int
     ) -> tuple[tuple[int, ...], float]:
         with self.changed:
             number, self.asked = self.asked, self.asked + 1
-            self.waiting[number] = _LineRequest(prompt, written, temperature, seed)
+            self.waiting[number] = GenerationRow(
+                [*prompt, *written], LINE_TOKENS, temperature, seed=seed, ends=LINE_ENDS
+            )
             self._write_if_all_wait()
             while number not in self.results:
                 if self.broken is not None:
@@ -217,25 +212,15 @@ class BatchedWriter:
     def _write_if_all_wait(self) -> None:
         if not self.waiting or len(self.waiting) < self.searching:
             return
-        numbers, asked = list(self.waiting), list(self.waiting.values())
+        numbers, rows = list(self.waiting), list(self.waiting.values())
         self.waiting.clear()
         try:
-            self.results.update(zip(numbers, self._lines(asked), strict=True))
+            self.results.update(zip(numbers, self._lines(rows), strict=True))
         except Exception as error:  # noqa: BLE001 - raised again by every search that waits
             self.broken = error
         self.changed.notify_all()
 
-    def _lines(self, asked: Sequence[_LineRequest]) -> list[tuple[tuple[int, ...], float]]:
-        rows = [
-            GenerationRow(
-                [*one.prompt, *one.written],
-                LINE_TOKENS,
-                temperature=one.temperature,
-                seed=one.seed,
-                ends=LINE_ENDS,
-            )
-            for one in asked
-        ]
+    def _lines(self, rows: Sequence[GenerationRow]) -> list[tuple[tuple[int, ...], float]]:
         done = generate(self.network, rows)
         if self.critic is None:
             return [(one.ids, float(torch.tensor(one.logprobs).sum().exp())) for one in done]

@@ -251,20 +251,6 @@ def even_share(
     return np.where(payable.any(axis=1), at, -1)
 
 
-def usual_start(
-    parts: tuple[WorkflowPart, ...], place: int, state: WorkflowState, left: Remaining
-) -> int | None:
-    """Return the choice that the usual way starts a part with; None where none can be paid."""
-    at = even_share(
-        parts[place].choices,
-        np.array([left.nano]),
-        np.array([left.seconds]),
-        np.array([len(state.done) - sum(state.done) - len(state.under_way)]),
-        ahead_of(parts)[place],
-    )
-    return None if at[0] < 0 else int(at[0])
-
-
 class _Rows:
     def __init__(
         self, parts: tuple[WorkflowPart, ...], rows: int, state: WorkflowState, left: Remaining
@@ -479,9 +465,12 @@ class Workflow:
 
     def usual(self, state: WorkflowState, left: Remaining) -> int | None:
         starts = self.starts(state)
+        money, seconds = np.array([left.nano]), np.array([left.seconds])
+        fresh = np.array([len(state.done) - sum(state.done) - len(state.under_way)])
         for place in self.ready(state):
-            at = usual_start(self.parts, place, state, left)
-            if at is not None:
+            choices, ahead = self.parts[place].choices, ahead_of(self.parts)[place]
+            at = int(even_share(choices, money, seconds, fresh, ahead)[0])
+            if at >= 0:
                 return starts.index((place, at))
         return len(starts) if state.under_way else None
 
@@ -531,10 +520,6 @@ def read_workflow(path: Path) -> Workflow:
         raise ConfigError(str(path), where.rstrip("`") or "file", problem) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), "file", f"is not TOML: {error}") from None
-    return _workflow(found, str(path))
-
-
-def _workflow(found: _WorkflowFile, path: str) -> Workflow:
     places: dict[str, int] = {}
     parts = []
     for at, part in enumerate(found.parts):
@@ -542,17 +527,19 @@ def _workflow(found: _WorkflowFile, path: str) -> Workflow:
         for before in part.after:
             if before not in places:
                 problem = f"no part '{before}' stands above '{part.name}'; put it there"
-                raise ConfigError(path, f"{where}.after", problem)
+                raise ConfigError(str(path), f"{where}.after", problem)
         if part.name in places:
-            raise ConfigError(path, f"{where}.name", f"'{part.name}' is there twice; rename one")
+            raise ConfigError(
+                str(path), f"{where}.name", f"'{part.name}' is there twice; rename one"
+            )
         if not part.success:
-            raise ConfigError(path, f"{where}.success", "names no model; give at least one")
-        parts.append(_part(part, found, path, where, places))
+            raise ConfigError(str(path), f"{where}.success", "names no model; give at least one")
+        parts.append(_part(part, found, str(path), where, places))
         places[part.name] = at
     try:
         return Workflow(tuple(parts))
     except InputError as error:
-        raise ConfigError(path, "parts", str(error)) from None
+        raise ConfigError(str(path), "parts", str(error)) from None
 
 
 def _part(
@@ -567,10 +554,14 @@ def _part(
             problem = f"says nothing of '{model}'; give its least and most tokens"
             raise ConfigError(path, f"{where}.tokens", problem)
         told = found.models[model]
+        reads, writes = (
+            nano_from_usd(Decimal(repr(usd)) / MILLION)
+            for usd in (told.input_per_million, told.output_per_million)
+        )
         figures: dict[str, Any] = {
             "tokens": part.tokens[model],
-            "input_nano": part.input_tokens * _token_nano(told.input_per_million),
-            "token_nano": _token_nano(told.output_per_million),
+            "input_nano": part.input_tokens * reads,
+            "token_nano": writes,
             "latency_s": told.latency_s,
             "tokens_per_s": told.tokens_per_second,
         }
@@ -580,7 +571,3 @@ def _part(
             except InputError as error:
                 raise ConfigError(path, where, str(error)) from None
     return WorkflowPart(part.name, tuple(choices), tuple(places[before] for before in part.after))
-
-
-def _token_nano(per_million: float) -> int:
-    return nano_from_usd(Decimal(repr(per_million)) / MILLION)

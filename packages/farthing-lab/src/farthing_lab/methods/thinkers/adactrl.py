@@ -83,7 +83,6 @@ class AdaCtrl(ComparedThinker):
 
 
 def _easy(thoughts: Thoughts) -> BoolArray:
-    """Return whether the question of each thought is easy, [n]."""
     return mean_of(thoughts.final, thoughts.group) > LIMIT
 
 

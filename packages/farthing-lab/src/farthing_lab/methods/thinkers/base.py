@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -49,11 +49,6 @@ class Thoughts:
     """Share of the updates that are done."""
 
     def __post_init__(self) -> None:
-        """Refuse what no thoughts are.
-
-        Raises:
-            InputError: it is so.
-        """
         n = len(self.length)
         if {len(one) for one in (self.right, self.group, self.told, self.begins)} - {n}:
             raise InputError("length, right, group, told and begins have a row for each thought")
@@ -136,8 +131,10 @@ thinker_card = partial(SystemCard, kind="thinker", page="docs/research/thinkers.
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedThinker(ABC):
-    """Compares rewards of whole thoughts on one question, and tells the network nothing."""
+    """Compares rewards of whole thoughts on one question; tells the network nothing by default."""
 
+    within_modes: ClassVar[bool] = False
+    """Whether only thoughts in the same mode are compared."""
     cuts: tuple[float, ...] = AT_END
     modes: tuple[str, ...] = UNTOLD_ALONE
 
@@ -146,7 +143,8 @@ class ComparedThinker(ABC):
         """Return what each thought is worth, [n]."""
 
     def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        return compared(self.reward(thoughts), thoughts.group)
+        mode = thoughts.told if self.within_modes else 0
+        return compared(self.reward(thoughts), thoughts.group * len(self.modes) + mode)
 
 
 def compared(reward: FloatArray, group: IntArray) -> FloatArray:

@@ -92,11 +92,6 @@ class Reading:
     """What ends an answer, as a new line does; empty: nothing does but the end of the text."""
 
     def __post_init__(self) -> None:
-        """Refuse what reads nothing.
-
-        Raises:
-            InputError: there is no token that ends a thought, or none that a thought may have.
-        """
         if not self.ends or self.cap < 1:
             raise InputError("give the tokens that end a thought, and a cap of at least one token")
 
@@ -143,7 +138,12 @@ class Reading:
             InputError: a row has a mode that the thinker has not, or the thinker's tags are those
                 of another tokenizer.
         """
-        _check(thinker, written, self.tokenizer)
+        told, modes = written.told, len(thinker.modes)
+        if len(told) and not 0 <= told.min() <= told.max() < modes:
+            raise InputError(f"'told' is a number below {modes}, the modes of the thinker")
+        if thinker == AdaCtrl() and self.tokenizer.get_vocab() != NUMBERS:
+            problem = "adactrl's tags are of the embedded networks; give AdaCtrl.of(tokenizer)"
+            raise InputError(problem)
         lengths, most = self.lengths(written), int(thinker.cuts[-1] * self.cap)
         if right is None:
             pairs = zip(written.ids, written.gold, strict=True)
@@ -231,10 +231,3 @@ def _accepted(gold: Any, row: int) -> tuple[str, ...]:
     if isinstance(found, (list, tuple)) and found and all(isinstance(g, str) and g for g in found):
         return tuple(found)
     raise InputError(f"row {row}: 'gold' is {gold!r}; give an accepted answer, or a list of them")
-
-
-def _check(thinker: Thinker, written: Completions, tokenizer: Any) -> None:
-    if len(written.told) and not 0 <= written.told.min() <= written.told.max() < len(thinker.modes):
-        raise InputError(f"'told' is a number below {len(thinker.modes)}, the modes of the thinker")
-    if thinker == AdaCtrl() and tokenizer.get_vocab() != NUMBERS:
-        raise InputError("adactrl's tags are of the embedded networks; give AdaCtrl.of(tokenizer)")

@@ -9,26 +9,23 @@ model's current mean; the efforts are ours.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from farthing.traces.arrays import FloatArray
-from farthing_lab.methods.thinkers.base import AT_END, Thoughts, compared, mean_of, thinker_card
+from farthing_lab.methods.thinkers.base import ComparedThinker, Thoughts, mean_of, thinker_card
 
 EFFORTS = (0.5, 0.75, 1.0)
 """e of each mode: low, medium, high."""
 
 
 @dataclass(frozen=True)
-class E1:
+class E1(ComparedThinker):
     """Right answers of thoughts that keep their effort."""
 
-    cuts: tuple[float, ...] = AT_END
+    within_modes: ClassVar[bool] = True
     modes: tuple[str, ...] = ("low:", "medium:", "high:")
-
-    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        together = thoughts.group * len(EFFORTS) + thoughts.told
-        return compared(self.reward(thoughts), together)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         mean = mean_of(thoughts.length.astype(np.float64), thoughts.group)

@@ -110,10 +110,15 @@ class ThinkerAdvantages:
             ]
             return self._answers(contexts)
 
-        def surprisal() -> FloatArray:
+        def surprisal() -> FloatArray:  # of each thought with what ends it
             if reference is None:
                 return unknown()
-            return _surprisal(reference, reading.lengths(written) + len(reading.ends), written)
+            nats, ends = -reference.double().cpu().numpy(), reading.lengths(written)
+            stops = [
+                min(len(ids), end + len(reading.ends))
+                for ids, end in zip(written.ids, ends, strict=True)
+            ]
+            return np.array([row[:stop].sum() for row, stop in zip(nats, stops, strict=True)])
 
         found = reading.thoughts(
             written,
@@ -174,13 +179,6 @@ def over_tokens(
         judged = len(ids) if length <= last else last
         found[row, :judged] = advantage[row, parts[np.minimum(at[:judged], length)]]
     return found
-
-
-def _surprisal(reference: Tensor, ends: Any, written: Completions) -> FloatArray:
-    """Return -log Q of each thought with what ends it, in nats, [n]."""
-    nats = -reference.double().cpu().numpy()
-    rows = zip(nats, written.ids, ends, strict=True)
-    return np.array([row[: min(len(ids), end)].sum() for row, ids, end in rows])
 
 
 def _rows(ids: Tensor, mask: Tensor) -> list[list[int]]:

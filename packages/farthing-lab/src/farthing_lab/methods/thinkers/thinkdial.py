@@ -19,15 +19,15 @@ to think on in the answer; the answer is one token here.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from farthing.traces.arrays import FloatArray
 from farthing_lab.methods.thinkers.base import (
-    AT_END,
+    ComparedThinker,
     Lesson,
     Thoughts,
-    compared,
     mean_of,
     thinker_card,
 )
@@ -37,19 +37,15 @@ SHARES = (1 / 4, 1 / 2, 1.0)
 
 
 @dataclass(frozen=True)
-class ThinkDial:
+class ThinkDial(ComparedThinker):
     """ThinkDial's judgement of thoughts, and what it is prepared by."""
 
     price: float = 0.5
     """What a thought of low or medium costs that is by the length of a high one too long, in right
     answers; ours."""
-    cuts: tuple[float, ...] = AT_END
+    within_modes: ClassVar[bool] = True
     modes: tuple[str, ...] = ("low:", "medium:", "high:")
     parts: tuple[float, ...] = SHARES
-
-    def advantage(self, thoughts: Thoughts, /) -> FloatArray:
-        together = thoughts.group * len(SHARES) + thoughts.told
-        return compared(self.reward(thoughts), together)
 
     def reward(self, thoughts: Thoughts, /) -> FloatArray:
         if thoughts.progress < 1 / 2:

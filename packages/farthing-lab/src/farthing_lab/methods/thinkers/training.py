@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing_lab.lm import supervised
@@ -212,8 +212,7 @@ def digits(network: Any, contexts: Sequence[Sequence[int]]) -> FloatArray:
     found = []
     for some in _batches(contexts):
         rows = [torch.tensor([*ids, ENDS]) for ids in some]
-        longest = max(map(len, rows))
-        tokens = torch.stack([pad(row, (0, longest - len(row))) for row in rows])
+        tokens = pad_sequence(rows, batch_first=True)
         last = torch.tensor([len(row) - 1 for row in rows])
         hidden = network.model(tokens.to(network.device)).last_hidden_state
         logits = network.lm_head(hidden[torch.arange(len(rows)), last])
@@ -274,8 +273,7 @@ def surprisal(trainer: MaskedTrainer, drawn: DrawnThoughts) -> FloatArray:
     found = []
     for some in _batches(list(zip(drawn.prompts, drawn.thoughts, strict=True))):
         rows = [torch.tensor([*prompt, *one.ids]) for prompt, one in some]
-        longest = max(map(len, rows))
-        tokens = torch.stack([pad(row, (0, longest - len(row))) for row in rows])
+        tokens = pad_sequence(rows, batch_first=True)
         logprobs = trainer.learners.reference(tokens)[:, :-1].log_softmax(dim=2)
         taken = logprobs.gather(2, tokens[:, 1:, None])[:, :, 0]
         for row, (prompt, one) in enumerate(some):

@@ -16,7 +16,7 @@ import numpy as np
 
 from farthing.errors import TooFewTracesError
 from farthing.features.calls import CallFeatures
-from farthing.methods.base import Dataset, Fitted, Method, Progress, Variant
+from farthing.methods.base import Dataset, Fitted, Learner, Method, Progress, Variant
 from farthing.methods.lookahead.estimates import (
     best_share,
     grown,
@@ -352,7 +352,7 @@ LOOKAHEAD = Method(
 
 
 def where_independent(
-    name: str, label: str, learner: LookaheadLearner
+    name: str, label: str, learner: Learner
 ) -> Callable[[Dataset], Sequence[Variant]]:
     """Return where a learner of single calls takes part: not where calls saw each other."""
 

@@ -11,12 +11,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from farthing.methods.base import Progress, Silent
 from farthing.traces.arrays import FloatArray, IntArray
-from farthing_lab.methods.agents.budget_mem.policy import FEATURES, Router
-from farthing_lab.methods.agents.budget_mem.table import DEPTH, TierTable, blinded, first_state
+from farthing_lab.methods.agents.budget_mem.policy import (
+    DEPTH,
+    FEATURES,
+    Router,
+    TierTable,
+    blinded,
+    first_state,
+)
 
 LOW, HIGH = 0.05, 0.95
 """Quantiles of the window that cost is measured by."""
@@ -175,17 +181,10 @@ class RouterLearner:
 
 def _router(trunk: nn.Sequential, actor: nn.Linear, weight: float, *, blind: bool) -> Router:
     layers = [layer for layer in (*trunk, actor) if isinstance(layer, nn.Linear)]
+    weights = tuple(layer.weight.detach().numpy().copy().T for layer in layers)
     return Router(
-        tuple(_numbers(layer.weight).T for layer in layers),
-        tuple(_numbers(layer.bias) for layer in layers),
-        weight,
-        blind,
+        weights, tuple(layer.bias.detach().numpy().copy() for layer in layers), weight, blind
     )
-
-
-def _numbers(values: Tensor) -> FloatArray:
-    found: FloatArray = values.detach().numpy().copy()
-    return found
 
 
 def worth(table: TierTable, router: Router, price: float) -> float:
