@@ -1,8 +1,10 @@
 """Train a learner on one core."""
 
+import sys
 from fractions import Fraction
+from functools import lru_cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from farthing.methods.base import Fitted, Learner, Progress
 from farthing.traces.arrays import TraceArrays
@@ -18,5 +20,11 @@ def fit(
     among them would show in the last bits of a result.
     """
     check_graded(train)
-    with threadpool_limits(limits=1):
+    with _thread_pools(len(sys.modules)).limit(limits=1):
         return learner.fit(train, alpha, seed, progress)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(modules: int) -> ThreadpoolController:  # noqa: ARG001
+    """Find the pools of all libraries, again where more modules were imported: it takes 4 ms."""
+    return ThreadpoolController()

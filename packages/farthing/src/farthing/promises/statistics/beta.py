@@ -65,20 +65,15 @@ def _fraction(x: float, a: float, b: float) -> float:
     factor = 0.0
     while abs(factor - 1) > _ENOUGH:
         step += 1
-        numerator = _numerator(step, x, a, b)
-        d = 1 / _away_from_zero(1 + numerator * d)
-        c = _away_from_zero(1 + numerator / c)
+        m = step // 2
+        if step % 2 == 0:
+            numerator = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        else:
+            numerator = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 + numerator * d
+        d = 1 / (d if abs(d) > _TINY else _TINY)
+        c = 1 + numerator / c
+        c = c if abs(c) > _TINY else _TINY
         factor = c * d
         value *= factor
     return value
-
-
-def _numerator(step: int, x: float, a: float, b: float) -> float:
-    m = step // 2
-    if step % 2 == 0:
-        return m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-    return -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
