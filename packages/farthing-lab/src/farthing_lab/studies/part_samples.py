@@ -26,6 +26,7 @@ from farthing.traces.pool import leaders, sampled
 from farthing_lab.methods.allocators.agent_tts import Space
 from farthing_lab.methods.allocators.base import ItemBatch
 from farthing_lab.studies.self_consistency import grades_by_answer, permuted
+from farthing_lab.studies.study import WIDE, mean_and_half
 
 LEAST = 1e-3
 """A part's chance counts as at least this where logarithms or quotients are taken."""
@@ -131,12 +132,12 @@ class MeasuredParts:
     def interval(self, choice: IntArray) -> tuple[float, float]:
         each = self.tasks(choice)
         if self.together:
-            return float(each.mean()), 1.96 * float(each.std(ddof=1)) / len(each) ** 0.5
+            return mean_and_half(each)
         rows = [one[k] for one, k in zip(self.right, choice.tolist(), strict=True)]
         relative = sum(
             float(one.var(ddof=1)) / len(one) / max(float(one.mean()), LEAST) ** 2 for one in rows
         )
-        return float(each[0]), 1.96 * float(each[0]) * relative**0.5
+        return float(each[0]), WIDE * float(each[0]) * relative**0.5
 
 
 def measure(parts: Sequence[PipelinePart], *, orders: int = ORDERS, seed: int = 0) -> MeasuredParts:

@@ -185,6 +185,20 @@ class TuningTrial:
     """Seed that the folds are drawn with, how many there are, and which one judges."""
     instant: bool = False
 
+    def key(self, policy: str, questions: str) -> Key:
+        """Return what its figures depend on, with the fingerprint of the training part."""
+        return {
+            "policy": policy,
+            "settings": dict(settings_of(self.learner)),
+            "features": list(getattr(self.learner, "extra_features", ())),
+            "alpha": str(self.alpha),
+            "population": self.population,
+            "seed": self.seed,
+            "division": list(self.division),
+            "questions": questions,
+            "version": __version__,
+        }
+
     def run(self, train: TraceArrays, progress: Progress) -> Figures | None:
         learn, judge = fold(train.content, *self.division)
         try:
@@ -228,12 +242,13 @@ def sweep(
     settings = [{}, *_asked(candidate.learner, search, plan.seed)]
     division = divide(arrays, np.random.default_rng(plan.seed), **plan.sizes)
     train = arrays.take(division.train)
-    _check_folds(len(train), search.folds, plan.alphas[0])
-    work = _work(candidate, settings, search, plan, fingerprint(train))
-    kept = Trials(folder / KEPT)
-    before = sum(kept.get(key) is not None for key, _ in work)
-    figures = _figures(work, kept, plan, train, watch)
-    each = search.folds * plan.seeds
+    if split_rank(len(train) // search.folds, plan.alphas[0]) < 1:
+        raise TooFewTracesError(
+            f"{len(train):,} training questions in {search.folds} folds are "
+            f"{len(train) // search.folds:,} a fold, which is too few to tell a coverage of "
+            f"{float(1 - plan.alphas[0]):g}; record more, or ask for fewer folds"
+        )
+    figures, before = _trained(candidate, settings, search, plan, train, folder, watch)
     done = SettingSweep(
         dataset.name,
         fingerprint(dataset.traces),
@@ -241,17 +256,13 @@ def sweep(
         plan,
         division.sizes,
         tuple(
-            Setting(
-                changed,
-                settings_of(with_settings(candidate.learner, changed)),
-                tuple(one for one in figures[i * each : (i + 1) * each] if one is not None),
-            )
-            for i, changed in enumerate(settings)
+            Setting(changed, settings_of(with_settings(candidate.learner, changed)), finished)
+            for changed, finished in zip(settings, figures, strict=True)
         ),
         before,
         dataset.features,
     )
-    if any(one is None for one in figures):
+    if any(len(finished) < done.trainings for finished in figures):
         return done
     return replace(done, test=_judged(done, candidate, dataset, watch))
 
@@ -282,76 +293,51 @@ def _asked(learner: Any, search: SettingSearch, seed: int) -> list[Settings]:
     return [one for one in found if any(present[name] != value for name, value in one.items())]
 
 
-def _check_folds(n: int, folds: int, alpha: Fraction) -> None:
-    if split_rank(n // folds, alpha) < 1:
-        raise TooFewTracesError(
-            f"{n:,} training questions in {folds} folds are {n // folds:,} a fold, which is too "
-            f"few to tell a coverage of {float(1 - alpha):g}; record more, or ask for fewer folds"
-        )
-
-
-def _work(
+def _trained(
     candidate: Candidate,
     settings: Sequence[Settings],
     search: SettingSearch,
     plan: Plan,
-    questions: str,
-) -> list[tuple[Key, TuningTrial]]:
-    work: list[tuple[Key, TuningTrial]] = []
-    for number, changed in enumerate(settings):
-        learner = with_settings(candidate.learner, changed)
-        for seed in range(plan.seed, plan.seed + plan.seeds):
-            for which in range(search.folds):
-                division = (plan.seed, search.folds, which)
-                job = TuningTrial(
-                    f"setting {number}, seed {seed}, fold {which}",
-                    written(changed),
-                    learner,
-                    plan.alphas[0],
-                    plan.population,
-                    candidate.empty,
-                    seed,
-                    division,
-                )
-                work.append((_key(candidate.name, job, questions), job))
-    return work
-
-
-def _key(policy: str, job: TuningTrial, questions: str) -> Key:
-    return {
-        "policy": policy,
-        "settings": dict(settings_of(job.learner)),
-        "features": list(getattr(job.learner, "extra_features", ())),
-        "alpha": str(job.alpha),
-        "population": job.population,
-        "seed": job.seed,
-        "division": list(job.division),
-        "questions": questions,
-        "version": __version__,
-    }
-
-
-def _figures(
-    work: Sequence[tuple[Key, TuningTrial]],
-    kept: Trials,
-    plan: Plan,
     train: TraceArrays,
+    folder: Path,
     watch: Watch,
-) -> list[Figures | None]:
-    """Return the figures of every training, from earlier or from now; None where interrupted."""
-    left = [(key, job) for key, job in work if kept.get(key) is None]
-    done = len(work) - len(left)
+) -> tuple[list[tuple[Figures, ...]], int]:
+    """Return the figures of each setting's finished trainings, and how many an earlier run had."""
+    jobs = [
+        TuningTrial(
+            f"setting {number}, seed {seed}, fold {which}",
+            written(changed),
+            with_settings(candidate.learner, changed),
+            plan.alphas[0],
+            plan.population,
+            candidate.empty,
+            seed,
+            (plan.seed, search.folds, which),
+        )
+        for number, changed in enumerate(settings)
+        for seed in range(plan.seed, plan.seed + plan.seeds)
+        for which in range(search.folds)
+    ]
+    kept, questions = Trials(folder / KEPT), fingerprint(train)
+    keys = [job.key(candidate.name, questions) for job in jobs]
+    left = [at for at, key in enumerate(keys) if kept.get(key) is None]
+    done = before = len(jobs) - len(left)
 
     def keep(place: int, figures: Figures) -> None:
         nonlocal done
         done += 1
-        kept.add(left[place][0], figures)
-        watch(Event("train", ALL, done, len(work)))
+        kept.add(keys[left[place]], figures)
+        watch(Event("train", ALL, done, len(jobs)))
 
-    watch(Event("train", ALL, done, len(work)))
+    watch(Event("train", ALL, done, len(jobs)))
     run = ENGINES[plan.engine]
-    run([job for _, job in left], train, plan.workers or cores(), watch, keep)
-    return [kept.get(key) for key, _ in work]
+    run([jobs[at] for at in left], train, plan.workers or cores(), watch, keep)
+    found, each = [kept.get(key) for key in keys], search.folds * plan.seeds
+    finished = [
+        tuple(one for one in found[at : at + each] if one is not None)
+        for at in range(0, len(found), each)
+    ]
+    return finished, before
 
 
 def _judged(done: SettingSweep, candidate: Candidate, dataset: Dataset, watch: Watch) -> Comparison:
