@@ -30,7 +30,7 @@ from farthing.traces.splits import divide
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.comparison.proved import Ground, ProvedCandidate, Reference
-from farthing_lab.comparison.ranking import ranked
+from farthing_lab.comparison.rows import ranked
 
 ALPHA = Fraction(1, 10)
 HALF = Fraction(1, 2)

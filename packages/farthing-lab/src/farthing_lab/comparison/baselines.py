@@ -20,7 +20,7 @@ from farthing.recommendation.significance import t_quantile
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.splits import Division
 from farthing_lab.comparison.names import GAINED, SAVED
-from farthing_lab.comparison.ranking import ranked
+from farthing_lab.comparison.rows import ranked
 
 METRICS = ("cost_usd", "coverage")
 """What is compared in pairs."""

@@ -4,10 +4,9 @@ import json
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from farthing.recommendation.base import METRICS, TIMES_OPTIMUM, Comparison, Row
 from farthing_lab.comparison.names import GAINED, PROMISE_METRICS, ROUTER_FIGURES, SAVED
+from farthing_lab.comparison.rows import mean_of, standard_error_of
 
 Value = float | str | None
 
@@ -42,19 +41,11 @@ def _record(row: Row, metrics: Sequence[str]) -> dict[str, Value]:
         "instead": row.instead,
         "for_one_answer": row.for_one_answer,
     }
+    figures: dict[str, float] = {}
     for metric in metrics:
-        mean, error = _mean_and_error(row.per_split.get(metric, []))
-        record |= {metric: mean, f"{metric}_se": error}
+        figures |= {metric: mean_of(row, metric), f"{metric}_se": standard_error_of(row, metric)}
     for metric in (SAVED, GAINED):
         low, high = row.intervals.get(metric, (math.nan, math.nan))
-        ends = {f"{metric}_low": low, f"{metric}_high": high}
-        record |= {name: None if math.isnan(end) else end for name, end in ends.items()}
+        figures |= {f"{metric}_low": low, f"{metric}_high": high}
+    record |= {name: None if math.isnan(value) else value for name, value in figures.items()}
     return record | {name: row.router_figures.get(name) for name in ROUTER_FIGURES}
-
-
-def _mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
-        return None, None
-    error = float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) > 1 else None
-    return float(np.mean(known)), error

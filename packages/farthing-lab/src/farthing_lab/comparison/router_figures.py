@@ -49,10 +49,6 @@ class Singles:
         right = np.where(traces.ungraded.any(axis=(0, 1)), np.nan, singles.right.mean(axis=0))
         return cls(singles.cost_nano.mean(axis=0) / 1e9, right)
 
-    def best(self) -> int:
-        """Return the most accurate model, of equals the cheapest; all are graded."""
-        return int(np.lexsort((self.cost_usd, -self.accuracy))[0])
-
 
 def gain_at_equal_cost(
     cost_usd: FloatArray, accuracy: FloatArray, most_usd: float, theirs: float
@@ -203,7 +199,7 @@ def _figures(row: Row, singles: Singles | None) -> dict[str, float]:
         ends = float(singles.cost_usd.min()), float(singles.cost_usd.max())
         found[AIQ] = aiq(cost, accuracy, *ends)
         if not np.isnan(singles.accuracy).any():
-            best = singles.best()
+            best = np.lexsort((singles.cost_usd, -singles.accuracy))[0]  # of equals the cheapest
             theirs = float(singles.cost_usd[best]), float(singles.accuracy[best])
             found[GAIN_AT_EQUAL_COST] = gain_at_equal_cost(cost, accuracy, *theirs)
             found[SAVING_AT_EQUAL_ACCURACY] = saving_at_equal_accuracy(cost, accuracy, *theirs)

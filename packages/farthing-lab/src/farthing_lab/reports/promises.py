@@ -12,8 +12,7 @@ from farthing.recommendation.base import FELL_BACK, Comparison, Row
 from farthing.reports.base import thousand
 from farthing.reports.payer import in_percent
 from farthing_lab.comparison.names import KEPT, SAVED, SOLVABLE_ONLY
-from farthing_lab.comparison.ranking import means_of
-from farthing_lab.comparison.rows import best, mean_of, promised
+from farthing_lab.comparison.rows import best, mean_of, means_of, promised
 
 NO_CERTIFICATE = (
     "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."
