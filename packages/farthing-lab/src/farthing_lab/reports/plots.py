@@ -12,7 +12,7 @@ from farthing.reports.base import PER_THOUSAND
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
 from farthing_lab.comparison.published import beside
 from farthing_lab.comparison.rows import mean_of, ran, rows_at
-from farthing_lab.reports.promises import goal_of
+from farthing_lab.reports.summary import goal_of
 
 try:
     from matplotlib import rc_context

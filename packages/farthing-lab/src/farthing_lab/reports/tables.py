@@ -27,7 +27,7 @@ from farthing_lab.comparison.rows import (
     standard_error_of,
 )
 from farthing_lab.reports.glossary import ROUTER_COLUMNS, columns, count, key, per_thousand
-from farthing_lab.reports.promises import goal_of
+from farthing_lab.reports.summary import goal_of
 
 NOTHING = TableCell("–")
 WITH_ERROR = ("total_cost_usd", "coverage")
