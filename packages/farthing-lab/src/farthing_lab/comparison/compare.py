@@ -20,7 +20,7 @@ from farthing.recommendation.candidates import (
 )
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.savings import guessed, held_against
-from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import check_alike
 from farthing.traces.fingerprint import fingerprint
@@ -33,7 +33,7 @@ from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.comparison.plan import EVERYONE, Plan
 from farthing_lab.comparison.proved import Ground, ProvedCandidate
 from farthing_lab.comparison.published import fitted_to, published
-from farthing_lab.comparison.router_figures import Singles, with_router_figures
+from farthing_lab.comparison.router_figures import with_router_figures
 from farthing_lab.comparison.thresholded import FreshSample, ThresholdedCandidate
 from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
 from farthing_lab.generator import optimum
@@ -100,14 +100,20 @@ def compare_these(
     arrays = dataset.arranged("rounds")
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
-    splits = [_places(division, rng) for _ in range(plan.splits)]
+    splits = []
+    for _ in range(plan.splits):
+        calibrate, test = (np.searchsorted(division.rest, part) for part in division.redraw(rng))
+        splits.append((calibrate, test))
     trained = train(chosen, plan, dataset, division.train, watch)
-    ground = _ground(dataset, recorded, division)
+    accepted = None if recorded.traces.ungraded.any() else recorded
+    if accepted is not None and recorded.traces is dataset.traces:
+        accepted = dataset
+    ground = Ground(dataset, accepted, division.train, division.rest, division.sizes["calibrate"])
     rows, played, best, notes = _rows(chosen, trained, plan, ground, splits, watch)
     singles = SingleModelBaselines.of(recorded, division, [test for _, test in splits[:played]])
     if singles is not None:
         rows = [singles.row(row) for row in rows]
-    rows = with_router_figures(rows, Singles.of(recorded, division.rest))
+    rows = with_router_figures(rows, recorded.traces.take(division.rest))
     return Comparison(
         source=dataset.name,
         fingerprint=fingerprint(recorded.traces),
@@ -160,14 +166,6 @@ def _graded(dataset: Dataset, plan: Plan) -> Dataset:
     reference = plan.promise.reference or dataset.reference
     read = read_for(plan.promise, dataset.traces, dataset.traces.grade)
     return replace(dataset, traces=read, reference=reference)
-
-
-def _ground(dataset: Dataset, recorded: Dataset, division: Division) -> Ground:
-    """Say where rows are proved: accuracy is known where all answers are graded."""
-    accepted = None if recorded.traces.ungraded.any() else recorded
-    if recorded.traces is dataset.traces:
-        accepted = dataset if accepted is not None else None
-    return Ground(dataset, accepted, division.train, division.rest, division.sizes["calibrate"])
 
 
 def _rows(
@@ -244,11 +242,6 @@ def _chosen(dataset: Dataset, plan: Plan) -> list[Candidate]:
         if plan.promise is None:
             return found
     return [with_reference_model(one, dataset.reference) for one in found]
-
-
-def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    calibrate, test = division.redraw(rng)
-    return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
 
 
 def _made_up(dataset: Dataset) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from farthing.methods.base import Dataset, Fitted, Method
+from farthing.methods.base import Dataset, Fitted
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Candidate, Watch
 from farthing.recommendation.candidates import tried_for
@@ -27,17 +27,17 @@ def preload_workers(plan: Plan, dataset: Dataset) -> None:
     named = plan.policies is not None and not plan.everyone
     several = not named or len(plan.policies or ()) * len(plan.alphas) * plan.seeds > 1
     workers = plan.workers or cores()
-    modules = {module for method in _asked_for(plan, dataset) for module in method.training_modules}
+    if plan.policies is None:
+        methods = tried_for(dataset, plan.gives)
+    else:
+        methods = [
+            one
+            for one in cards()
+            if plan.everyone or any(name.startswith(one.name) for name in plan.policies)
+        ]
+    modules = {module for method in methods for module in method.training_modules}
     if several and workers > 1 and modules:
         READY[plan.engine](sorted(modules), workers)
-
-
-def _asked_for(plan: Plan, dataset: Dataset) -> list[Method]:
-    if plan.policies is None:
-        return tried_for(dataset, plan.gives)
-    if plan.everyone:
-        return cards()
-    return [one for one in cards() if any(name.startswith(one.name) for name in plan.policies)]
 
 
 def cores() -> int:
@@ -68,26 +68,21 @@ def train(
         jobs: dict[tuple[object, ...], Job] = {}
         mine = [one for one in chosen if (one.method.space == "pool") == in_pool]
         for candidate, alpha, seed in product(mine, plan.alphas, plan.seeds_used):
-            job = _job(candidate, alpha, seed)
-            if job is not None:
-                jobs.setdefault(_key(candidate, alpha, seed), job)
+            if candidate.learner is None:
+                continue
+            varies, parts = candidate.varies_with, [candidate.name]
+            parts += [f"alpha {float(alpha):g}"] * ("alpha" in varies)
+            parts += [f"seed {seed}"] * ("seed" in varies)
+            job = Job(", ".join(parts), candidate.learner, alpha, seed, not varies)
+            jobs.setdefault(_key(candidate, alpha, seed), job)
         questions = dataset.arranged("pool" if in_pool else "rounds").take(rows)
         found = ENGINES[plan.engine](list(jobs.values()), questions, plan.workers or cores(), watch)
         done |= dict(zip(jobs, found, strict=True))
     return TrainedCandidates(done, plan.seeds_used)
 
 
-def _job(candidate: Candidate, alpha: Fraction, seed: int) -> Job | None:
-    """Return the training that a candidate needs; equal jobs are one training."""
-    if candidate.learner is None:
-        return None
-    varies = candidate.varies_with
-    parts = [f"alpha {float(alpha):g}"] if "alpha" in varies else []
-    parts += [f"seed {seed}"] if "seed" in varies else []
-    return Job(", ".join([candidate.name, *parts]), candidate.learner, alpha, seed, not varies)
-
-
 def _key(candidate: Candidate, alpha: Fraction, seed: int) -> tuple[object, ...]:
+    """Return what a training depends on: those that share it are one."""
     varies = candidate.varies_with
     return (
         id(candidate.learner),

@@ -68,8 +68,8 @@ def training(rows: Sequence[Row], alpha: Fraction) -> Figure | None:
     def draw(axes: Axes, name: str) -> None:
         for run in runs:
             values = np.asarray(run.curves.get(name, []), dtype=np.float64)
-            look = {"color": colours[run.policy][0], "label": run.label, "linewidth": 1.4}
-            axes.plot(*running_mean(values), **look)
+            updates, means = running_mean(values)
+            axes.plot(updates, means, color=colours[run.policy][0], label=run.label, linewidth=1.4)
         if name in targets:
             axes.axhline(targets[name], color=TARGET, linewidth=1.0, zorder=1)
 

@@ -10,7 +10,6 @@ these out in columns. A new study is one file with such a class, and an entry po
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
@@ -116,14 +115,6 @@ class StudyReport:
             lines += [Text("")] * isinstance(self.body[-1], Table)
             lines.append(Text(self.key, style="dim", overflow="fold"))
         return Group(*lines)
-
-    def _repr_html_(self) -> str:
-        """Draw it for a notebook; whatever stands in it is text."""
-        body = [
-            part.html if isinstance(part, Table) else f"<p>{escape(part)}</p>" for part in self.body
-        ]
-        key = [f"<p><small>{escape(self.key)}</small></p>"] if self.key else []
-        return "\n".join([f"<h3>{escape(self.title)}</h3>", *body, *key])
 
 
 class Study(Protocol):
