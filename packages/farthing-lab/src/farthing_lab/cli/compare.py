@@ -128,7 +128,7 @@ def compare(
     """
     from farthing_lab.comparison import compare as room
     from farthing_lab.comparison.plan import Plan
-    from farthing_lab.comparison.results import results
+    from farthing_lab.comparison.rows import results
     from farthing_lab.reports import summary
     from farthing_lab.reports.page import write_report
     from farthing_lab.reports.tables import render_tables

@@ -35,7 +35,7 @@ from farthing_lab.comparison.proved import Ground, ProvedCandidate
 from farthing_lab.comparison.published import fitted_to, published
 from farthing_lab.comparison.router_figures import with_router_figures
 from farthing_lab.comparison.thresholded import FreshSample, ThresholdedCandidate
-from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
+from farthing_lab.comparison.trainings import INTERRUPTED, Trained, preload_workers, train
 from farthing_lab.generator import optimum
 from farthing_lab.generator.generate import MODELS
 
@@ -170,7 +170,7 @@ def _graded(dataset: Dataset, plan: Plan) -> Dataset:
 
 def _rows(
     chosen: Sequence[Candidate],
-    trained: TrainedCandidates,
+    trained: Trained,
     plan: Plan,
     ground: Ground,
     splits: Sequence[Split],

@@ -14,7 +14,7 @@ from farthing.methods.base import Fitted
 from farthing.recommendation.base import METRICS, Candidate, Event, How, Row, Watch
 from farthing.traces.arrays import IntArray
 from farthing_lab.comparison.names import PROMISE_METRICS
-from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates
+from farthing_lab.comparison.trainings import INTERRUPTED, Trained
 
 Split = tuple[IntArray, IntArray]
 """Calibration and test part, as places within the questions outside training."""
@@ -63,7 +63,7 @@ class Line(Generic[E]):
 
 def lines_of(
     chosen: Sequence[Candidate],
-    trained: TrainedCandidates,
+    trained: Trained,
     alphas: Sequence[Fraction],
     enter: Callable[[Candidate, Fraction, Fitted], E],
 ) -> list[Line[E]]:
@@ -72,7 +72,7 @@ def lines_of(
     def line(candidate: Candidate, alpha: Fraction) -> Line[E]:
         if candidate.learner is None:
             return Line(candidate, alpha, note=candidate.note)
-        fitted = trained.of(candidate, alpha)
+        fitted = trained(candidate, alpha)
         whole = [one for one in fitted if one is not None]
         if len(whole) < len(fitted):
             return Line(candidate, alpha, note=INTERRUPTED)

@@ -1,5 +1,7 @@
-"""What a report says of each policy of a comparison."""
+"""What a comparison says of each policy: who wins, its means, and the JSON list of all rows."""
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -9,9 +11,11 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.promises.base import Promise
 from farthing.promises.texts import ACCURACY, ANSWERED, REALISED, Means
-from farthing.recommendation.base import FELL_BACK, OPTIMUM, TIMES_OPTIMUM, Comparison, Row
+from farthing.recommendation.base import FELL_BACK, METRICS, OPTIMUM, TIMES_OPTIMUM, Comparison, Row
 from farthing.traces.arrays import FloatArray
+from farthing_lab.comparison.names import GAINED, PROMISE_METRICS, ROUTER_FIGURES, SAVED
 
+Value = float | str | None
 GROUPS = {
     "none": "No promise",
     "online": "Threshold tracked during training",
@@ -130,3 +134,43 @@ def write_all(folder: Path, contents: Mapping[str, str], what: str) -> list[Path
 def _known(row: Row, metric: str) -> FloatArray:
     values = np.asarray(row.per_split.get(metric, []), dtype=np.float64)
     return values[~np.isnan(values)]
+
+
+def results(comparison: Comparison) -> list[dict[str, Value]]:
+    """Return one record a row: what the questions are, who, at which alpha, and each metric.
+
+    Metrics are means over the splits. The standard error of metric `m` is `m_se`; what does not
+    exist (the policy could not run, a split has no solvable question) is None. It is the spread
+    over splits that share questions; `saved_low` and `saved_high` are a 95 % interval that is
+    corrected for that, and so are those of `gained`. `ROUTER_FIGURES` are of all questions outside
+    training at once and have no error.
+    """
+    measured = METRICS if comparison.promise is None else PROMISE_METRICS
+    metrics = (*measured, TIMES_OPTIMUM, SAVED, GAINED)
+    return [{"source": comparison.origin, **_record(row, metrics)} for row in comparison.rows]
+
+
+def results_json(comparison: Comparison) -> str:
+    """Return `results` as JSON; the same comparison gives the same text."""
+    return json.dumps(results(comparison), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _record(row: Row, metrics: Sequence[str]) -> dict[str, Value]:
+    record: dict[str, Value] = {
+        "policy": row.policy,
+        "label": row.label,
+        "alpha": float(row.alpha),
+        "calibration": row.calibration,
+        "splits": len(row.per_split.get("cost_usd", [])),
+        "note": row.note,
+        "instead": row.instead,
+        "for_one_answer": row.for_one_answer,
+    }
+    figures: dict[str, float] = {}
+    for metric in metrics:
+        figures |= {metric: mean_of(row, metric), f"{metric}_se": standard_error_of(row, metric)}
+    for metric in (SAVED, GAINED):
+        low, high = row.intervals.get(metric, (math.nan, math.nan))
+        figures |= {f"{metric}_low": low, f"{metric}_high": high}
+    record |= {name: None if math.isnan(value) else value for name, value in figures.items()}
+    return record | {name: row.router_figures.get(name) for name in ROUTER_FIGURES}

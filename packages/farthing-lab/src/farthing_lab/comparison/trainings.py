@@ -1,8 +1,7 @@
 """The trainings of a comparison: each is run once, whoever shares it."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -47,21 +46,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
-class TrainedCandidates:
-    """What the trainings of a comparison left behind."""
-
-    found: Mapping[tuple[object, ...], Fitted | None]
-    """By what each training depends on; None where it was interrupted."""
-    seeds: Sequence[int]
-
-    def of(self, candidate: Candidate, alpha: Fraction) -> list[Fitted | None]:
-        return [self.found.get(_key(candidate, alpha, seed)) for seed in self.seeds]
+Trained = Callable[[Candidate, Fraction], list[Fitted | None]]
+"""What a candidate's trainings at one alpha left, a seed each; None where one was interrupted."""
 
 
 def train(
     chosen: Sequence[Candidate], plan: Plan, dataset: Dataset, rows: IntArray, watch: Watch
-) -> TrainedCandidates:
+) -> Trained:
     """Run each training once, whoever shares it; those of one arrangement side by side."""
     done: dict[tuple[object, ...], Fitted | None] = {}
     for in_pool in (False, True):
@@ -78,7 +69,9 @@ def train(
         questions = dataset.arranged("pool" if in_pool else "rounds").take(rows)
         found = ENGINES[plan.engine](list(jobs.values()), questions, plan.workers or cores(), watch)
         done |= dict(zip(jobs, found, strict=True))
-    return TrainedCandidates(done, plan.seeds_used)
+    return lambda candidate, alpha: [
+        done.get(_key(candidate, alpha, seed)) for seed in plan.seeds_used
+    ]
 
 
 def _key(candidate: Candidate, alpha: Fraction, seed: int) -> tuple[object, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from farthing.errors import MissingExtraError
-from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
 from farthing.recommendation.base import Comparison, Row
@@ -17,7 +16,6 @@ from farthing.reports.rendering import render
 from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
 from farthing.reports.style import looks
 from farthing_lab.comparison.names import GAINED, SAVED
-from farthing_lab.comparison.results import results_json
 from farthing_lab.comparison.rows import (
     alphas,
     best,
@@ -25,6 +23,7 @@ from farthing_lab.comparison.rows import (
     mean_of,
     promised,
     ran,
+    results_json,
     rows_at,
     write_all,
 )
@@ -173,7 +172,8 @@ def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost |
             continue
         within = None
         if row is winner and GAINED in row.intervals and (held is None or held.needs_gold):
-            within = _turned(row.intervals[GAINED])
+            low, high = row.intervals[GAINED]
+            within = None if isnan(low) else (-high, -low)  # of a loss; None of a single split
         single = row.policy.startswith("always-") and not chosen
         marks.append(Mark(row.policy, row.label, saved, lost, within, single, chosen))
         reached = today.accuracy if held is None else _top(held)
@@ -184,12 +184,6 @@ def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost |
     measure = "accuracy" if held is None or held.needs_gold else "agreement"
     allowed = None if held is None else float(held.margin)
     return SavedAgainstLost(today.role, measure, allowed, tuple(marks), tuple(sweeps))
-
-
-def _turned(gained: Interval) -> Interval | None:
-    """Return the interval of a loss from that of a gain; None of a single split."""
-    low, high = gained
-    return None if isnan(low) else (-high, -low)
 
 
 def _top(held: Promise) -> float:

@@ -151,7 +151,15 @@ def measure(parts: Sequence[PipelinePart], *, orders: int = ORDERS, seed: int = 
     samples = np.zeros_like(model)
     rights, costs = [], []
     for i, part in enumerate(parts):
-        rows = shared if shared.size else _own_ids(part)
+        rows = shared
+        if not shared.size:
+            own = set.intersection(*(set(one.ids.tolist()) for one in part.models.values()))
+            if len(own) < FEWEST:
+                raise InputError(
+                    f"{part.name}: its models have {len(own)} questions in common; "
+                    f"give {FEWEST} or more"
+                )
+            rows = np.array(sorted(own))
         right, cost = np.zeros((width, len(rows))), np.zeros((width, len(rows)))
         at = 0
         for number, name in enumerate(models):
@@ -178,15 +186,6 @@ def shared_ids(parts: Sequence[PipelinePart]) -> Ids:
     common = set.intersection(*sets)
     enough = len(common) >= FEWEST and 2 * len(common) >= max(map(len, sets))
     return np.array(sorted(common) if enough else [], dtype=np.str_)
-
-
-def _own_ids(part: PipelinePart) -> Ids:
-    common = set.intersection(*(set(one.ids.tolist()) for one in part.models.values()))
-    if len(common) < FEWEST:
-        raise InputError(
-            f"{part.name}: its models have {len(common)} questions in common; give {FEWEST} or more"
-        )
-    return np.array(sorted(common))
 
 
 def in_rows(part: PipelinePart, model: str, ids: Ids) -> TraceArrays:

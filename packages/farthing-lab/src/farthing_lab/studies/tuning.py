@@ -40,8 +40,7 @@ from farthing.traces.fingerprint import fingerprint
 from farthing.traces.splits import divide
 from farthing_lab.comparison.compare import compare_these
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.comparison.results import results
-from farthing_lab.comparison.rows import write_all
+from farthing_lab.comparison.rows import results, write_all
 from farthing_lab.comparison.trainings import ENGINES, cores, preload_workers
 from farthing_lab.studies.settings import (
     Settings,
