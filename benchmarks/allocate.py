@@ -35,7 +35,7 @@ from farthing_lab.features.question import QuestionFeatures
 from farthing_lab.methods.allocators.base import ItemBatch, fit_estimates
 from farthing_lab.methods.allocators.lagrangian import LAGRANGIAN, pack
 from farthing_lab.methods.allocators.rco import RCO
-from farthing_lab.studies.batch_allocation import BatchBudget, allocate
+from farthing_lab.studies.batch_allocation import allocate
 
 MODELS = 9
 POOLS = {
@@ -148,12 +148,11 @@ def one_split(found: Figures, name: str, train: TraceArrays, test: TraceArrays, 
         bought[policy] = fitted.points(train), fitted.points(test)
     for tightness in TIGHTNESS:
         budget = int(low + tightness * (high - low))
-        given = BatchBudget(budget)
-        rows = allocate(estimates, batch, given, LAGRANGIAN, recorded=test, seed=seed).rows
+        _, rows = allocate(estimates, batch, budget, LAGRANGIAN, recorded=test, seed=seed)
         for row in rows:
-            short = row.name.partition(":")[0]
-            if short in ROWS and row.cost_nano is not None:
-                spent = row.cost_nano / budget, row.right / len(test)
+            short = row["name"].partition(":")[0]
+            if short in ROWS and "cost_usd" in row:
+                spent = row["cost_usd"] * 1e9 / budget, row["right"] / len(test)
                 found.setdefault((name, tightness, short), []).append(spent)
         for policy, (before, after) in bought.items():
             mean = before.cost_nano.mean(axis=0)

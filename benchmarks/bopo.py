@@ -165,11 +165,11 @@ def embedded(seeds: int) -> dict[str, list[tuple[float, float]]]:
         every |= {name: [one.policy.surely for one in some] for name, some in learned.items()}
         for name, some in every.items():
             rows = [played(name, judged, chances, limit, rng) for chances in some]
-            rate = np.array([row.rate for row in rows])
-            cost = np.array([row.cost_usd for row in rows])
+            rate = np.array([row["success"] for row in rows])
+            cost = np.array([row["cost_usd"] for row in rows])
             error = np.sqrt(rate.mean() * (1 - rate.mean()) / judged.tasks)
-            share = np.mean([row.large.mean() for row in rows])
-            over = sum(row.over for row in rows)
+            share = np.mean([row["large"] for row in rows])
+            over = sum(row["over_budget"] for row in rows)
             print(
                 f"| {budget} | {name} | {rate.mean():.3f} ± {error:.3f} | {1e6 * cost.mean():.0f} "
                 f"| {share:.2f} | {over} |",

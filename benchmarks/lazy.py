@@ -29,7 +29,7 @@ from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import load
 from farthing.traces.splits import divide
 from farthing_lab.comparison import parallel
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.methods.lookahead.sequence import SEQUENCE_LEARNER
 
 RECORDED = FOLDER / "reasoning-llama2-13b-gpt4.jsonl.gz"

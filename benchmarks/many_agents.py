@@ -17,7 +17,7 @@ from farthing.methods.base import Dataset
 from farthing.traces.arrays import TraceArrays
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.comparison.results import results
+from farthing_lab.comparison.rows import results
 
 AGENTS = 24
 QUESTIONS = 2_400

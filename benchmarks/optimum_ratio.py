@@ -22,7 +22,7 @@ from farthing.recommendation.base import ignore
 from farthing.recommendation.candidates import candidates
 from farthing.recommendation.metrics import metrics
 from farthing_lab.comparison import parallel
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.optimum import optimal_cost
 from farthing_lab.generator.presets import preset

@@ -32,7 +32,8 @@ from farthing.traces.files import read_arrays
 from farthing.traces.pool import leaders, sampled
 from farthing_lab.methods.allocators.base import ItemBatch
 from farthing_lab.methods.allocators.pets import PETS, vote_curve
-from farthing_lab.studies.self_consistency import SampleComparison, Sampled, compare, interval
+from farthing_lab.studies.self_consistency import Sampled, compare
+from farthing_lab.studies.study import mean_and_half
 from farthing_lab.tasks.arithmetic import Recipe, draw_of
 
 RECORDED = "lastletters-forty-samples.jsonl.gz"
@@ -92,9 +93,10 @@ def collected(folder: Path, name: str, questions: int) -> TraceArrays:
     return traces.take(np.argsort(traces.ids))  # the store has them as they were finished
 
 
-def compared(traces: TraceArrays, orders: int) -> dict[int, SampleComparison]:
+def compared(traces: TraceArrays, orders: int) -> dict[int, list[Sampled]]:
     """Compare at each number of samples, and print a table."""
-    found = {each: compare(traces, each, orders=orders, seed=0, progress=Silent()) for each in EACH}
+    given: dict[str, Any] = {"orders": orders, "seed": 0, "progress": Silent()}
+    found = {each: compare(traces, each, **given)[0] for each in EACH}
     known = {each: knew(traces, each, orders) for each in EACH}
     print("| samples a question | " + " | ".join(map(str, EACH)) + " |")
     print("| --- " + "| ---: " * len(EACH) + "|")
@@ -102,10 +104,10 @@ def compared(traces: TraceArrays, orders: int) -> dict[int, SampleComparison]:
         for name in (*WAYS, "knew the frequencies"):
             cells = []
             for each in EACH:
-                ways = {one.name: one for one in found[each].results}
+                ways = {one.name: one for one in found[each]}
                 cells.append(cell({**ways, "knew the frequencies": known[each]}, name, what))
             print(f"| {what}: {name} | " + " | ".join(cells) + " |")
-    every = next(iter(found.values())).every
+    *_, every = next(iter(found.values()))
     first = sampled(traces)[1][:, 0].mean()
     print(f"all {TAKEN}: right {every.right.mean():.3f}; the first alone: {first:.3f}", flush=True)
     return found
@@ -116,12 +118,12 @@ def cell(ways: dict[str, Sampled], name: str, what: str) -> str:
         return ""
     one, uniform = ways[name], ways["the same for each"]
     values, base = getattr(one, what), getattr(uniform, what)
-    lead, half = interval(values - base)
+    lead, half = mean_and_half(values - base)
     beside = f", {100 * lead:+.1f} ± {100 * half:.1f}" if one is not uniform else ""
     return f"{100 * values.mean():.1f}{beside} / {one.samples.mean():.1f}"
 
 
-def draw(found: dict[str, dict[int, SampleComparison]], image: str) -> None:
+def draw(found: dict[str, dict[int, list[Sampled]]], image: str) -> None:
     """Draw a row a model: right answers, and agreement with the vote of all."""
     with rc_context({**STYLE, "axes.grid": True}):
         figure = Figure(figsize=(9.0, 0.6 + 3.0 * len(found)), layout="constrained")
@@ -137,12 +139,12 @@ def draw(found: dict[str, dict[int, SampleComparison]], image: str) -> None:
         figure.savefig(IMAGES / image, metadata={"Date": None})
 
 
-def lines(axes: Any, by_each: dict[int, SampleComparison], what: str) -> None:
+def lines(axes: Any, by_each: dict[int, list[Sampled]], what: str) -> None:
     for name, (color, line) in WAYS.items():
         kept = [
             (one.samples.mean(), 100 * getattr(one, what).mean())
-            for comparison in by_each.values()
-            for one in comparison.results
+            for ways in by_each.values()
+            for one in ways
             if one.name == name
         ]
         axes.plot(

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from farthing.process.batch_replay import replay
 from farthing.recommendation.metrics import metrics
 from farthing.reports.style import INK, TARGET, looks
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.generator.config import degrade_guide
 from farthing_lab.generator.optimum import optimal_cost
 from farthing_lab.methods.ccpo.learner import CcpoConfig

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 from farthing.process.batch_replay import replay
 from farthing.reports.style import TARGET, looks
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.generator.optimum import optimal_cost
 from farthing_lab.methods.ccpo.learner import PUBLISHED, CcpoConfig
 

@@ -30,7 +30,7 @@ from farthing.features.rounds import FeatureSet
 from farthing.money import usd_from_nano
 from farthing.reports.style import looks
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.generator.config import GeneratorConfig
 from farthing_lab.generator.optimum import optimal_cost
 from farthing_lab.methods.ccpo.learner import CcpoConfig

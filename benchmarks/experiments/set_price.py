@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from farthing.money import usd_from_nano
 from farthing.process.batch_replay import replay
 from farthing.reports.style import TARGET, looks
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.methods.ccpo.learner import PUBLISHED, CcpoConfig
 
 PRICES_USD = (0.0, 1e-4, 2e-4, 5e-4)

@@ -12,7 +12,7 @@ from farthing.cli.console import Trainings
 from farthing.methods.lookahead.learner import LookaheadLearner
 from farthing.recommendation.base import Event
 from farthing_lab.studies.settings import settings_of
-from farthing_lab.studies.sweep import ALL
+from farthing_lab.studies.tuning import ALL
 
 Farthing = Callable[..., Any]
 QUICK = ("--policy", "lookahead", "--try", "trees=2,3", "--try", "iterations=1")

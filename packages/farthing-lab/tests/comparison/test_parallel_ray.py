@@ -17,7 +17,7 @@ from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.parallel import Job, train_all
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.methods.ccpo.learner import CcpoConfig, CcpoLearner
-from farthing_lab.studies.sweep import SettingSearch, sweep
+from farthing_lab.studies.tuning import SettingSearch, sweep
 
 pytestmark = [
     pytest.mark.slow,

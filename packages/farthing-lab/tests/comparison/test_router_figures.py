@@ -21,7 +21,6 @@ from farthing_lab.comparison.names import (
     SAVING_AT_EQUAL_ACCURACY,
 )
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.comparison.results import results_json
 from farthing_lab.comparison.router_figures import (
     aiq,
     arena_score,
@@ -29,6 +28,7 @@ from farthing_lab.comparison.router_figures import (
     hull,
     saving_at_equal_accuracy,
 )
+from farthing_lab.comparison.rows import results_json
 from farthing_lab.reports import tables
 
 ALPHA = Fraction(1, 10)

@@ -21,7 +21,7 @@ from farthing.methods.lookahead.policy import LookaheadPolicy, Order
 from farthing.process.action_space import SpaceName, action_space, items_of
 from farthing.process.batch_replay import followed
 from farthing.traces.arrays import TraceArrays
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 
 QUICK = LookaheadConfig("calls", iterations=1, trees=8, leaf=5)
 TENTH = Fraction(1, 10)

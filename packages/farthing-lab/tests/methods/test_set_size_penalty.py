@@ -8,7 +8,7 @@ import pytest
 from farthing.methods.base import Silent
 from farthing.methods.lookahead.learner import LookaheadConfig
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing_lab.comparison.replayed_candidate import at_coverage
+from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 from farthing_lab.methods.set_size_penalty import (

@@ -20,7 +20,7 @@ from farthing.recommendation.candidates import (
     unavailable,
 )
 from farthing_lab.comparison.published import OUR_NAMES, published, tables
-from farthing_lab.comparison.results import results, results_json
+from farthing_lab.comparison.rows import results, results_json
 from farthing_lab.generator.presets import PRESETS
 from farthing_lab.methods.stopping import StoppingLearner
 

@@ -45,7 +45,7 @@ from farthing.traces.splits import fixed_parts
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
 from farthing_lab.promises.weighted import Shift
-from farthing_lab.studies.sweep import fold
+from farthing_lab.studies.tuning import fold
 
 ALPHA = Fraction(1, 10)
 TIMES, DELTA = 5, 0.1

@@ -15,7 +15,7 @@ from farthing.recommendation.base import Alone, Comparison
 from farthing.reports import saved_figure
 from farthing.reports.base import thousand
 from farthing_lab.comparison.rows import best, mean_of
-from farthing_lab.reports import glossary, page, plots, promises, summary, tables
+from farthing_lab.reports import glossary, page, plots, summary, tables
 
 ALPHA = Fraction(1, 10)
 
@@ -79,7 +79,7 @@ def test_the_sentence_of_a_promise(proved: Comparison) -> None:
         "(95 % interval 61.7 % to 71.7 %); on 10 % of the splits nothing was proved."
     )
     assert "than by guide alone, and you may be 90 % sure of that." in said
-    assert last == promises.NO_CERTIFICATE
+    assert last == summary.NO_CERTIFICATE
 
 
 def test_a_winner_that_saves_nothing_is_no_reason_to_change(proved: Comparison) -> None:

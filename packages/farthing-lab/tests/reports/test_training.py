@@ -3,15 +3,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.recommendation.base import Comparison
-from farthing_lab.reports.training import TrainingCurves, running_mean, training
+from farthing.recommendation.base import Comparison, Row
+from farthing_lab.reports.training import running_mean, training
 
 ALPHA = Fraction(1, 10)
 
 
 def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
-    runs = [TrainingCurves(r.policy, r.label, r.curves) for r in comparison.rows if r.curves]
-    figure = training(runs, ALPHA)
+    figure = training(comparison.rows, ALPHA)
     assert figure
     titles = [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
     assert len(titles) == 5
@@ -23,8 +22,10 @@ def test_training_panels_are_those_with_curves(comparison: Comparison) -> None:
 def test_policies_that_share_a_training_share_its_line() -> None:
     curves = {"cost": [1.0, 2.0], "kappa": [0.2, 0.1]}
     other = {"cost": [3.0, 2.0]}
-    runs = [TrainingCurves("cpo", "CPO", curves), TrainingCurves("ccpo", "CCPO", other)]
-    figure = training([*runs, TrainingCurves("cpo-batch", "CPO batch", dict(curves))], ALPHA)
+    trained = {"cpo": curves, "ccpo": other, "cpo-batch": dict(curves)}
+    labels = {"cpo": "CPO", "ccpo": "CCPO", "cpo-batch": "CPO batch"}
+    rows = [Row(name, labels[name], ALPHA, "split", curves=of) for name, of in trained.items()]
+    figure = training(rows, ALPHA)
     assert figure
     cost = figure.axes[0]
     assert [line.get_label() for line in cost.lines] == ["CPO, CPO batch", "CCPO"]

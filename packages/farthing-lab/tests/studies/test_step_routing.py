@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import numpy as np
+import pytest
 
 from farthing.models.base import Prompt
 from farthing.models.prices import Rates, TokenPrice
@@ -41,9 +42,10 @@ def test_the_large_model_solves_all_and_what_it_costs_is_what_it_charged() -> No
     chain = Arithmetic(TASKS, models)
     rng, free = np.random.default_rng(1), np.full(len(TASKS), UNLIMITED)
     row = played("always large", chain, always(1), free, rng)
-    assert row.rate == 1.0
+    assert row["success"] == 1.0
     assert len(models[1].calls) == STEPS * len(TASKS)
-    assert row.cost_nano.sum() == sum(cost for _, cost in chain.known.values())
+    charged = sum(cost for _, cost in chain.known.values())
+    assert row["cost_usd"] == pytest.approx(charged / len(TASKS) / 1e9)
     played("again", chain, always(1), free, rng)
     assert len(models[1].calls) == STEPS * len(TASKS), "what was asked is not asked again"
 
@@ -53,8 +55,8 @@ def test_no_task_exceeds_its_budget_before_live_models() -> None:
     largest = chain.largest_nano(chain.begin(np.arange(len(TASKS))), 0)
     for budget in (0, int(largest[0, 0]), int(largest[0].sum()), int(3 * largest[0, 1])):
         for row in compare(chain, {}, budget, np.random.default_rng(2)):
-            assert row.over == 0
-            assert row.cost_nano.max() <= budget
+            assert row["over_budget"] == 0
+            assert row["most_usd"] <= budget / 1e9
 
 
 def test_a_reply_without_a_digit_ends_in_failure_and_asks_nobody_after_it() -> None:
@@ -62,5 +64,5 @@ def test_a_reply_without_a_digit_ends_in_failure_and_asks_nobody_after_it() -> N
     chain = Arithmetic(TASKS, (mute, mute))
     free = np.full(len(TASKS), UNLIMITED)
     row = played("always small", chain, always(0), free, np.random.default_rng(3))
-    assert row.rate == 0.0
+    assert row["success"] == 0.0
     assert len(mute.calls) == len(TASKS)

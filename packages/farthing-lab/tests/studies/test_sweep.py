@@ -16,7 +16,7 @@ from farthing.recommendation.base import Event
 from farthing.recommendation.fitting import fit
 from farthing.traces.splits import divide
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.studies.sweep import ALL, KEPT, SettingSearch, SettingSweep, Trials, fold, sweep
+from farthing_lab.studies.tuning import ALL, KEPT, SettingSearch, SettingSweep, Trials, fold, sweep
 
 ALPHA = Fraction(1, 20)  # at 1/5 one round suffices, and every setting costs the same
 PLAN = Plan((ALPHA,), splits=3, workers=1)

@@ -13,8 +13,17 @@ from rich.console import Console
 from farthing.errors import InputError
 from farthing.recommendation.base import METRICS, Comparison, Difference, Row
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.studies.sweep import Setting, SettingSearch, SettingSweep
-from farthing_lab.studies.tuning import SHOWN, Tuning, sweep_csv, sweep_record, verdict, write_sweep
+from farthing_lab.studies.tuning import (
+    SHOWN,
+    Setting,
+    SettingSearch,
+    SettingSweep,
+    Tuning,
+    sweep_csv,
+    sweep_record,
+    verdict,
+    write_sweep,
+)
 
 ALPHA = Fraction(1, 10)
 

@@ -65,7 +65,7 @@ class MethodComparison:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One row a method and alpha: means and standard errors of every metric."""
-        from farthing_lab.comparison.results import results  # noqa: PLC0415
+        from farthing_lab.comparison.rows import results  # noqa: PLC0415
 
         return [dict(row) for row in results(self.comparison)]
 

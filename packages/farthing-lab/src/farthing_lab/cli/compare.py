@@ -1,6 +1,6 @@
 """`farthing compare`: every policy on the same splits of the same questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,8 +27,6 @@ from farthing_lab.cli.generate import presets
 if TYPE_CHECKING:
     from farthing.methods.base import Dataset
     from farthing.promises.base import Promise
-    from farthing.recommendation.base import Comparison
-    from farthing_lab.comparison.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,12 @@ def compare(
 
     Example: farthing compare runs.jsonl.gz --alpha 0.1 --splits 100 --out report
     """
+    from farthing_lab.comparison import compare as room
     from farthing_lab.comparison.plan import Plan
+    from farthing_lab.comparison.rows import results
+    from farthing_lab.reports import summary
+    from farthing_lab.reports.page import write_report
+    from farthing_lab.reports.tables import render_tables
 
     promise = held.read(alpha[0])
     files.check_folder(out)
@@ -148,71 +151,47 @@ def compare(
         engine=playing.engine,
         promise=None if promise.layout == "critical" else promise,
     )
-    run(dataset, plan, out, as_json=as_json)
-
-
-def run(dataset: "Dataset", plan: "Plan", out: Path, *, as_json: bool = False) -> None:
-    """Run a comparison, print its table, or its rows as JSON, and write its report."""
-    from farthing_lab.comparison import compare as room
-    from farthing_lab.comparison.results import results
-    from farthing_lab.reports import summary
-    from farthing_lab.reports.page import write_report
-
     with interruptible("no report was written"), trainings() as shown:
         comparison = room.compare(dataset, plan, shown.watch)
+    said = [summary.setting(comparison), *summary.sentences(comparison)]
     if as_json:
         show_json(results(comparison))
-        for sentence in (summary.setting(comparison), *summary.sentences(comparison)):
+        for sentence in said:
             remark(sentence)
     else:
-        _show(comparison)
+        if comparison.made_up:
+            show(Text(comparison.origin))
+        show(Text(said[0]))
+        show(render_tables(comparison))
+        for sentence in said[1:]:
+            show(Text(sentence))
     *_, page = write_report(comparison, out)
     remark(f"report: {page}")
     if any(note.startswith("interrupted") for note in comparison.notes):
         raise interrupted("the report holds what was complete")
 
 
-def _show(comparison: "Comparison") -> None:
-    from farthing_lab.reports import summary
-    from farthing_lab.reports.tables import render_tables
-
-    if comparison.made_up:
-        show(Text(comparison.origin))
-    show(Text(summary.setting(comparison)))
-    show(render_tables(comparison))
-    for sentence in summary.sentences(comparison):
-        show(Text(sentence))
-
-
-def generated(
-    name: str, n: int | None, seed: int, sizes: Mapping[str, int]
+def read_dataset(
+    traces: Sequence[Path], name: str | None, n: int | None, seed: int, sizes: dict[str, int]
 ) -> tuple["Dataset", dict[str, int]]:
-    """Draw questions of a preset; without `n`, as many as the paper had of each part."""
+    """Read recorded traces, or draw those of a preset; without `n`, as many as the paper had."""
+    from farthing.methods.base import Dataset
+
+    if bool(traces) == (name is not None):
+        raise InputError("give either traces, such as runs.jsonl, or --preset NAME")
+    if name is None:
+        if n is not None:
+            raise InputError("--n goes with --preset; with traces use --train, --calibrate, --test")
+        return Dataset(files.named(traces), files.read_traces(*traces)), sizes
     import numpy as np
 
-    from farthing.methods.base import Dataset
     from farthing_lab.generator import presets
     from farthing_lab.generator.generate import generate
 
     preset = presets.preset(name)
     if n is None:
         paper = {part: getattr(preset, part) for part in ("train", "calibrate", "test")}
-        sizes = paper | dict(sizes)
+        sizes = paper | sizes
         n = sum(sizes.values())
     questions = generate(preset.config, n, np.random.default_rng(seed))
-    return Dataset(name, questions, preset.config, name), dict(sizes)
-
-
-def read_dataset(
-    traces: Sequence[Path], preset: str | None, n: int | None, seed: int, sizes: dict[str, int]
-) -> tuple["Dataset", dict[str, int]]:
-    """Read recorded traces or draw those of a preset, whichever was asked for."""
-    from farthing.methods.base import Dataset
-
-    if preset is not None and not traces:
-        return generated(preset, n, seed, sizes)
-    if not traces or preset is not None:
-        raise InputError("give either traces, such as runs.jsonl, or --preset NAME")
-    if n is not None:
-        raise InputError("--n goes with --preset; with traces use --train, --calibrate, --test")
-    return Dataset(files.named(traces), files.read_traces(*traces)), sizes
+    return Dataset(name, questions, preset.config, name), sizes

@@ -3,6 +3,8 @@
 `warm` and `train` teach it: by examples, then by reinforcement.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from importlib.util import find_spec
@@ -21,8 +23,10 @@ from farthing.money import nano_from_usd, significant
 from farthing.reports.table import counted
 
 if TYPE_CHECKING:
+    from farthing.cli.console import Trainings
     from farthing_lab.corl.learner import TrainingLog
     from farthing_lab.corl.pool import ControllerPool
+    from farthing_lab.corl.rollouts import PoolSession
 
 app = typer.Typer(
     cls=PlainGroup,
@@ -85,13 +89,12 @@ def warm(
     check_out(out)
     chosen = find(pool)
     check_weights(chosen)
-    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.corl.training import COURSE, WarmStartPlan, warm_start
     from farthing_lab.lm.supervised import TrainingProgress
 
     plan = WarmStartPlan(lora, questions, replace(COURSE, steps=steps), seed)
     kept = f"{out} holds what is needed; the same command goes on"
-    with interruptible(kept), PoolSession.of(chosen, device) as opened, trainings() as shown:
+    with _opened(chosen, kept, device) as (opened, shown):
 
         def watch(done: TrainingProgress) -> None:
             shown.update("corl", done.step, steps, {"loss": done.loss})
@@ -182,7 +185,6 @@ def train(
     check_weights(chosen)
     plugins.load("samplers", lesson.sampler)
     from farthing_lab.corl.learner import TrainingSchedule, Update
-    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.corl.training import TrainingPlan
     from farthing_lab.corl.training import train as train_controller
     from farthing_lab.lm.masked_ppo import Settings
@@ -196,7 +198,7 @@ def train(
         seed=seed,
     )
     kept = f"{out} holds what is needed; the same command goes on"
-    with interruptible(kept), PoolSession.of(chosen, device) as opened, trainings() as shown:
+    with _opened(chosen, kept, device) as (opened, shown):
 
         def watch(update: Update) -> None:
             figures = {"reward": update.reward, "calls": update.call_ratio}
@@ -225,18 +227,16 @@ def evaluate(
 
     Example: farthing corl evaluate controller --n 500
     """
-    chosen, _ = _pool(controller, pool)
+    from farthing_lab.corl.pool import pool_of
+
+    chosen = pool_of(controller, pool).pool
     check_weights(chosen)
     from farthing_lab.corl.evaluation import evaluate as evaluate_controller
-    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.reports.corl import evaluation, evaluation_record
 
     hard = None if budget is None else nano_from_usd(budget)
-    with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:
-
-        def watch(done: int, steps: int) -> None:
-            shown.update("evaluating", done, steps, {})
-
+    with _opened(chosen, "nothing was kept") as (opened, shown):
+        watch = _watch(shown, "evaluating")
         found = evaluate_controller(opened, n, seed, hard_nano=hard, watch=watch)
     _say_fewer(found.questions, n)
     if as_json:
@@ -282,17 +282,15 @@ def certify(
     Example: farthing corl certify controller --promise parity --epsilon 0.02 --delta 0.1
     """
     promise = with_defaults(wanted.promise, None, wanted.given).beside(wanted.reference)
-    chosen, _ = _pool(controller, pool)
+    from farthing_lab.corl.pool import pool_of
+
+    chosen = pool_of(controller, pool).pool
     check_weights(chosen)
     from farthing_lab.corl.certificate import certify as certify_controller
-    from farthing_lab.corl.rollouts import PoolSession
     from farthing_lab.reports.corl import certified, certified_record
 
-    with interruptible("nothing was kept"), PoolSession.of(chosen) as opened, trainings() as shown:
-
-        def watch(done: int, steps: int) -> None:
-            shown.update("certifying", done, steps, {})
-
+    with _opened(chosen, "nothing was kept") as (opened, shown):
+        watch = _watch(shown, "certifying")
         found = certify_controller(opened, promise, n, seed, watch=watch)
     for part in ("calibrate", "test"):
         _say_fewer(found.sizes[part], n, part)
@@ -336,7 +334,10 @@ def run(
 
     Example: farthing corl run "c=b+2;a=4;b=a+5;c?" --mode high
     """
-    chosen, costs = _pool(controller, pool)
+    from farthing_lab.corl.pool import pool_of
+
+    playing = pool_of(controller, pool)
+    chosen, card = playing.pool, playing.card
     if chosen.hooks:
         remark(f"note: it learned under {', '.join(chosen.hooks)}; live, no hook is applied")
     from farthing_lab.corl.live import ask
@@ -349,7 +350,7 @@ def run(
         question,
         middle.name if mode is None else mode,
         budget_nano=nano,
-        known_usd=costs,
+        known_usd=card.call_cost_usd if card else {},
     )
     if as_json:
         show_json(live_record(found))
@@ -359,12 +360,19 @@ def run(
         raise typer.Exit(1)
 
 
-def _pool(controller: Path | None, name: str | None) -> "tuple[ControllerPool, dict[str, float]]":
-    """Return the pool with its controller, and what calls cost on average, where that is known."""
-    from farthing_lab.corl.pool import pool_of
+@contextmanager
+def _opened(
+    pool: "ControllerPool", lost: str, device: str = "cpu"
+) -> "Iterator[tuple[PoolSession, Trainings]]":
+    """Open a pool, and show how far the work on it is; Ctrl-C says what is `lost`."""
+    from farthing_lab.corl.rollouts import PoolSession
 
-    found = pool_of(controller, name)
-    return found.pool, found.card.call_cost_usd if found.card else {}
+    with interruptible(lost), PoolSession.of(pool, device) as opened, trainings() as shown:
+        yield opened, shown
+
+
+def _watch(shown: "Trainings", name: str) -> Callable[[int, int], None]:
+    return lambda done, steps: shown.update(name, done, steps, {})
 
 
 def _say_fewer(n: int, asked: int, part: str = "test") -> None:

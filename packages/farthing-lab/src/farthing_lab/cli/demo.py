@@ -120,28 +120,32 @@ def write_job(out: Path, n: int) -> Path:
     from farthing.traces.atomic import replacing
 
     room = package_files("farthing_lab.cli") / "demo_job"
+    third = n // 3  # a third each of the parts; more of them begin with the same
+    questions = [
+        *_drawn("train", n - 2 * third, SEED),
+        *_drawn("calibrate", third, SEED),
+        *_drawn("test", third, SEED),
+    ]
+    rows = [
+        {
+            "id": one.id,
+            "question": one.text,
+            "gold": list(one.gold),
+            "group": one.group,
+            "split": one.split,
+        }
+        for one in questions
+    ]
     (out / "prompts").mkdir(parents=True, exist_ok=True)
     texts = {
         JOB: room.joinpath(JOB).read_text(encoding="utf-8"),
         "prompts/base.txt": room.joinpath("base.txt").read_text(encoding="utf-8"),
-        "questions.jsonl": "".join(f"{_row(question)}\n" for question in _questions(n)),
+        "questions.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows),
     }
     for name, text in texts.items():
         with replacing(out / name) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
     return out / JOB
-
-
-def _row(question: "Question") -> str:
-    row = {"id": question.id, "question": question.text, "gold": list(question.gold)}
-    return json.dumps(row | {"group": question.group, "split": question.split})
-
-
-def _questions(n: int) -> "Iterator[Question]":
-    """Yield a third each of the parts; more of them begin with the same."""
-    yield from _drawn("train", n - 2 * (n // 3), SEED)
-    yield from _drawn("calibrate", n // 3, SEED)
-    yield from _drawn("test", n // 3, SEED)
 
 
 def _drawn(part: "Part", n: int, seed: int | None) -> "list[Question]":

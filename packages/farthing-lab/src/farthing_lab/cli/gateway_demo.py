@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
 from string import Template
@@ -25,6 +24,7 @@ from farthing import plugins
 from farthing.cli.console import interruptible, remark, show, trainings
 from farthing.errors import FarthingError, InputError, MissingPackageError
 from farthing.money import significant
+from farthing.reports.table import Record
 
 CONFIG, DAY, BUNDLE = "serve.toml", "day.db", "bundle"
 FIRST, SECOND = 600, 300
@@ -36,24 +36,6 @@ READY_S = 60.0
 """Most seconds that a server may take to begin."""
 PICKED_UP_S = 5.0
 """In which the gateway finds a new bundle."""
-
-
-@dataclass(frozen=True)
-class DemoReply:
-    """What one request came to."""
-
-    right: bool
-    cost_usd: float
-    saved_usd: float
-    promise: str
-
-
-@dataclass(frozen=True)
-class DemoClient:
-    """Who sends the traffic."""
-
-    url: str
-    key: str
 
 
 def play(out: Path, *, stay: bool) -> None:
@@ -83,28 +65,28 @@ def play(out: Path, *, stay: bool) -> None:
         made = _farthing(out, "keys make demo --config serve.toml --scope call --scope admin")
         key = json.loads(made)["key"]
         with _running(out, f"serve {CONFIG} --record --watch", port):
-            _two_days(out, DemoClient(f"http://127.0.0.1:{port}/v1", key))
+            _two_days(out, f"http://127.0.0.1:{port}/v1", key)
             if stay:
                 _stay(port, key)
 
 
-def _two_days(out: Path, client: DemoClient) -> None:
-    before = asyncio.run(_day(client, "sums", FIRST, "the first day", seed=1))
+def _two_days(out: Path, url: str, key: str) -> None:
+    before = asyncio.run(_day((url, key), "sums", FIRST, "the first day", seed=1))
     _say("The first day: sums answered, small was tried beside it", before)
     _farthing(out, f"traffic export --config {CONFIG} --policy demo --out {DAY}")
     command = f"recommend {DAY} --promise agreement --reference sums --out {BUNDLE}"
     for line in _farthing(out, command).splitlines():
         show(Text(line))
     time.sleep(PICKED_UP_S)
-    after = asyncio.run(_day(client, "sums", SECOND, "the second day", seed=2))
+    after = asyncio.run(_day((url, key), "sums", SECOND, "the second day", seed=2))
     _say("The second day: the same clients, and the bundle decides", after)
 
 
-def _say(title: str, asked: Sequence[DemoReply]) -> None:
+def _say(title: str, asked: Sequence[Record]) -> None:
     n = len(asked)
-    cost, saved = sum(one.cost_usd for one in asked), sum(one.saved_usd for one in asked)
-    right = sum(one.right for one in asked) / n
-    kept = sum(one.promise != "none" for one in asked)
+    cost, saved = (sum(one[what] or 0.0 for one in asked) for what in ("cost_usd", "saved_usd"))
+    right = sum(one["right"] for one in asked) / n
+    kept = sum(one["promise"] != "none" for one in asked)
     show(Text(f"\n{title}", style="bold"))
     show(
         Text(
@@ -126,7 +108,7 @@ or ask it yourself:
         time.sleep(1)
 
 
-async def _day(client: DemoClient, model: str, n: int, name: str, seed: int) -> list[DemoReply]:
+async def _day(at: tuple[str, str], model: str, n: int, name: str, seed: int) -> list[Record]:
     """Send a day's questions, some at once; the models learned from none of them."""
     import aiohttp
     import numpy as np
@@ -137,15 +119,16 @@ async def _day(client: DemoClient, model: str, n: int, name: str, seed: int) -> 
     drawn = draw_of("test", recipes, np.random.default_rng(seed))
     problems = [next(drawn) for _ in range(n)]
     room, done = asyncio.Semaphore(AT_ONCE), 0
-    headers = {"Authorization": f"Bearer {client.key}"}
+    url, key = at
+    headers = {"Authorization": f"Bearer {key}"}
 
     async with aiohttp.ClientSession(headers=headers) as session:
         with trainings() as shown:
 
-            async def one(problem: ChainProblem) -> DemoReply:
+            async def one(problem: ChainProblem) -> Record:
                 nonlocal done
                 async with room:
-                    found = await _ask(session, client, model, problem)
+                    found = await _ask(session, url, model, problem)
                 done += 1
                 shown.update(name, done, n, {})
                 return found
@@ -153,17 +136,16 @@ async def _day(client: DemoClient, model: str, n: int, name: str, seed: int) -> 
             return list(await asyncio.gather(*map(one, problems)))
 
 
-async def _ask(session: Any, client: DemoClient, model: str, problem: Any) -> DemoReply:
+async def _ask(session: Any, url: str, model: str, problem: Any) -> Record:
     from farthing_lab.tasks.arithmetic import normalise
 
     body = {"model": model, "messages": [{"role": "user", "content": problem.text}]}
-    async with session.post(f"{client.url}/chat/completions", json=body) as reply:
+    async with session.post(f"{url}/chat/completions", json=body) as reply:
         said = await reply.json()
     if reply.status != 200:
         raise FarthingError(f"the gateway says: {said['error']['message']}")
-    text, of = said["choices"][0]["message"]["content"] or "", said["farthing"]
-    right = normalise(text) == problem.answer
-    return DemoReply(right, of["cost_usd"] or 0.0, of["saved_usd"] or 0.0, of["promise"])
+    text = said["choices"][0]["message"]["content"] or ""
+    return {**said["farthing"], "right": normalise(text) == problem.answer}
 
 
 def _write_config(out: Path, port: int, models: int) -> None:

@@ -28,7 +28,7 @@ from farthing.cli.console import (
 )
 from farthing.cli.options import Json, read_alpha, read_usd
 from farthing_lab.cli.compare import read_dataset
-from farthing_lab.studies.study import Study, StudyContext, StudyOption, conduct
+from farthing_lab.studies.study import Study, StudyContext, StudyOption
 
 METAVARS = {"Fraction": "USD", "Path": "FILE", "int": "N", "str": "NAME"}
 """What stands for a value of a type in help, unless the option says."""
@@ -83,8 +83,8 @@ def command_of(kind: type[Any]) -> Any:
                 files.check_folder,
                 shown.watch,
             )
-            study: Study[Any] = kind(**given)
-            report = conduct(study, context)
+            study: Study = kind(**given)
+            report = study.report(study.measure(context))
         if as_json:
             show_json(report.record)
         else:

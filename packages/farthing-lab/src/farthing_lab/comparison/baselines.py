@@ -20,7 +20,7 @@ from farthing.recommendation.significance import t_quantile
 from farthing.traces.arrays import FloatArray, IntArray
 from farthing.traces.splits import Division
 from farthing_lab.comparison.names import GAINED, SAVED
-from farthing_lab.comparison.ranking import ranked
+from farthing_lab.comparison.rows import ranked
 
 METRICS = ("cost_usd", "coverage")
 """What is compared in pairs."""
@@ -49,7 +49,10 @@ def differences(
     metrics = METRICS if promise is None else ("cost_usd", promise.beside_metric)
     for alpha in dict.fromkeys(row.alpha for row in rows):
         played = {row.policy: row for row in rows if row.alpha == alpha and row.per_split}
-        pairs = _pairs(played) if promise is None else _with_winner(played, promise)
+        pairs = _pairs(played)
+        if promise is not None:
+            winners = ranked(list(played.values()), promise)[:1]
+            pairs = ((name, w.policy) for w in winners for name in played if name != w.policy)
         for ours, theirs in pairs:
             for metric in metrics:
                 interval = paired_interval(
@@ -67,12 +70,6 @@ def _pairs(played: Mapping[str, Row]) -> Iterator[tuple[str, str]]:
     thresholded = [name for name, row in played.items() if row.calibration != "none"]
     yield from ((name, cheapest) for name in thresholded if name != cheapest)
     yield from (pair for pair in CLAIM if cheapest not in pair and set(pair) <= set(played))
-
-
-def _with_winner(played: Mapping[str, Row], promise: Promise) -> Iterator[tuple[str, str]]:
-    first = next(iter(ranked(list(played.values()), promise)), None)
-    if first is not None:
-        yield from ((name, first.policy) for name in played if name != first.policy)
 
 
 def paired_interval(

@@ -8,7 +8,6 @@ that is left, and asks the keeper before and after every try. A training takes o
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
@@ -65,8 +64,10 @@ def collect_on_ray(
         balance = _result_of(ray, opened)
         todo = asyncio.run(_unrecorded(job, questions, path))
         work = ray.remote(_work).options(num_cpus=0)
-        share = Share(balance.left_nano // workers, workers)
-        parts = [work.remote(job, todo[k::workers], keeper, share, k) for k in range(workers)]
+        cap = balance.left_nano // workers  # each takes its share of the money and of the limits
+        parts = [
+            work.remote(job, todo[k::workers], keeper, cap, (k, workers)) for k in range(workers)
+        ]
         _watch(ray, keeper, parts, show)
         progress = _sum_of(_result_of(ray, part) for part in parts)
         balance, unknown = _result_of(ray, keeper.close.remote())
@@ -154,16 +155,6 @@ class Keeper:
         return end
 
 
-@dataclass(frozen=True)
-class Share:
-    """What each worker may take."""
-
-    cap_nano: int
-    """Of what was left of the cap, in nano-dollars."""
-    workers: int
-    """The number that the limits are divided by."""
-
-
 class RemoteJournal:
     """The keeper's journal as a worker sees it, and the worker's share of the money."""
 
@@ -204,11 +195,13 @@ class RemoteJournal:
 
 
 def _work(
-    job: Job, questions: list[Question], keeper: Any, share: Share, worker: int
+    job: Job, questions: list[Question], keeper: Any, cap_nano: int, which: tuple[int, int]
 ) -> CollectionProgress:
+    worker, workers = which
+
     async def run() -> CollectionProgress:
-        journal = RemoteJournal(keeper, share.cap_nano)
-        recording, closing = job.open(workers=share.workers)
+        journal = RemoteJournal(keeper, cap_nano)
+        recording, closing = job.open(workers=workers)
         meter = Meter(journal, recording.parameters)
         try:
             return await collect(
@@ -216,7 +209,7 @@ def _work(
                 recording,
                 journal,
                 meter,
-                at_once=max(1, job.section.at_once // share.workers),
+                at_once=max(1, job.section.at_once // workers),
                 watch=lambda progress: keeper.report.remote(worker, progress),
             )
         finally:

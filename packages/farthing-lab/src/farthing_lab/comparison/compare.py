@@ -1,14 +1,16 @@
 """Train every policy, then draw calibration and test anew many times: one fair comparison."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
 from farthing.errors import InputError
 from farthing.features.rounds import FeatureSet
-from farthing.methods.base import Dataset
+from farthing.methods.base import Dataset, Fitted
 from farthing.process.action_space import recorded_space
+from farthing.process.batch_replay import replay
 from farthing.recommendation.base import Candidate, Comparison, Row, Watch, ignore
 from farthing.recommendation.candidates import (
     beside_each_alone,
@@ -18,42 +20,29 @@ from farthing.recommendation.candidates import (
 )
 from farthing.recommendation.promised_grade import read_for
 from farthing.recommendation.savings import guessed, held_against
-from farthing.traces.arrays import IntArray, TraceArrays
+from farthing.traces.arrays import TraceArrays
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import check_alike
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded
 from farthing.traces.splits import Division, divide
-from farthing_lab.comparison import thresholded
 from farthing_lab.comparison.baselines import SingleModelBaselines, differences
+from farthing_lab.comparison.lines import Points, Split, lines_of, rows_of
 from farthing_lab.comparison.names import SOLVABLE_ONLY
 from farthing_lab.comparison.plan import EVERYONE, Plan
-from farthing_lab.comparison.played import Ground, play_candidates
+from farthing_lab.comparison.proved import Ground, ProvedCandidate
 from farthing_lab.comparison.published import fitted_to, published
-from farthing_lab.comparison.router_figures import Singles, with_router_figures
-from farthing_lab.comparison.splits import evaluate_on_splits
-from farthing_lab.comparison.thresholded import FreshSample, known_optimum
-from farthing_lab.comparison.trainings import INTERRUPTED, TrainedCandidates, preload_workers, train
+from farthing_lab.comparison.router_figures import with_router_figures
+from farthing_lab.comparison.thresholded import FreshSample, ThresholdedCandidate
+from farthing_lab.comparison.trainings import INTERRUPTED, Trained, preload_workers, train
+from farthing_lab.generator import optimum
 from farthing_lab.generator.generate import MODELS
 
 WHO_CAN_WIN = (
     f"policies that can win here, and each model alone where it was recorded so; `{EVERYONE}` adds "
     "the paper's and every other one that can run"
 )
-
-
-Splits = Sequence[tuple[IntArray, IntArray]]
-"""Calibration and test parts, as places within the questions outside training."""
-
-
-@dataclass(frozen=True)
-class _ComparedRows:
-    rows: list[Row]
-    played: int
-    """The number of splits that were played."""
-    optimum: list[tuple[float, float]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 def compare(dataset: Dataset, plan: Plan, watch: Watch = ignore) -> Comparison:
@@ -111,28 +100,31 @@ def compare_these(
     arrays = dataset.arranged("rounds")
     rng = np.random.default_rng(plan.seed)
     division = divide(arrays, rng, **plan.sizes)
-    splits = [_places(division, rng) for _ in range(plan.splits)]
+    splits = []
+    for _ in range(plan.splits):
+        calibrate, test = (np.searchsorted(division.rest, part) for part in division.redraw(rng))
+        splits.append((calibrate, test))
     trained = train(chosen, plan, dataset, division.train, watch)
-    ground = _ground(dataset, recorded, division)
-    found = (_thresholded if plan.promise is None else _proved)(
-        chosen, trained, plan, ground, splits, watch
-    )
-    singles = SingleModelBaselines.of(
-        recorded, division, [test for _, test in splits[: found.played]]
-    )
-    rows = found.rows if singles is None else [singles.row(row) for row in found.rows]
-    rows = with_router_figures(rows, Singles.of(recorded, division.rest))
+    accepted = None if recorded.traces.ungraded.any() else recorded
+    if accepted is not None and recorded.traces is dataset.traces:
+        accepted = dataset
+    ground = Ground(dataset, accepted, division.train, division.rest, division.sizes["calibrate"])
+    rows, played, best, notes = _rows(chosen, trained, plan, ground, splits, watch)
+    singles = SingleModelBaselines.of(recorded, division, [test for _, test in splits[:played]])
+    if singles is not None:
+        rows = [singles.row(row) for row in rows]
+    rows = with_router_figures(rows, recorded.traces.take(division.rest))
     return Comparison(
         source=dataset.name,
         fingerprint=fingerprint(recorded.traces),
         sizes=division.sizes,
         horizon=arrays.horizon,
         roles=arrays.roles,
-        splits=found.played,
+        splits=played,
         seeds=plan.seeds_used,
         rows=rows,
         differences=differences(rows, division.n_test / len(division.rest), plan.promise),
-        optimum=found.optimum,
+        optimum=best,
         published=published(dataset.preset) if dataset.preset and plan.promise is None else [],
         reference="" if singles is None else singles.reference,
         today=None if singles is None else singles.today,
@@ -140,8 +132,8 @@ def compare_these(
         made_up=_made_up(dataset),
         notes=[
             *_notes(dataset, plan, division, arrays.take(division.train)),
-            *found.notes,
-            *_unfinished(plan, rows, found.played),
+            *notes,
+            *_unfinished(plan, rows, played),
         ],
     )
 
@@ -176,45 +168,46 @@ def _graded(dataset: Dataset, plan: Plan) -> Dataset:
     return replace(dataset, traces=read, reference=reference)
 
 
-def _ground(dataset: Dataset, recorded: Dataset, division: Division) -> Ground:
-    """Say where rows are proved: accuracy is known where all answers are graded."""
-    accepted = None if recorded.traces.ungraded.any() else recorded
-    if recorded.traces is dataset.traces:
-        accepted = dataset if accepted is not None else None
-    return Ground(dataset, accepted, division.train, division.rest, division.sizes["calibrate"])
-
-
-def _thresholded(
+def _rows(
     chosen: Sequence[Candidate],
-    trained: TrainedCandidates,
+    trained: Trained,
     plan: Plan,
     ground: Ground,
-    splits: Splits,
+    splits: Sequence[Split],
     watch: Watch,
-) -> _ComparedRows:
-    """Set thresholds by split conformal calibration; say how near the known optimum rows come."""
-    dataset = ground.dataset
-    lines = thresholded.replay_candidates(chosen, trained, plan, dataset, ground.rest)
-    rows, played = thresholded.judge_on_splits(lines, splits, plan.population, watch)
-    best, why_not = known_optimum(dataset)
-    if best and dataset.generator is not None:
-        fresh = FreshSample.draw(dataset.generator, plan.seed)
-        rows = thresholded.beside_optimum(fresh, lines, rows, watch)
-    return _ComparedRows(rows, played, best, why_not)
+) -> tuple[list[Row], int, Points, list[str]]:
+    """Play what was trained on every split.
 
+    Returns:
+        The rows, how many splits were played, the frontier of the optimum where it is known, and
+        why it is not.
+    """
+    asked, dataset = plan.promise, ground.dataset
+    if asked is not None:
+        proved = lines_of(
+            chosen,
+            trained,
+            plan.alphas,
+            lambda one, alpha, fitted: ProvedCandidate.of(asked.at(alpha), one, fitted, ground),
+        )
+        return *rows_of(proved, splits, watch, proved=True), [], []
+    spaces = {candidate.method.space for candidate in chosen}
+    rest = {space: dataset.arranged(space).take(ground.rest) for space in spaces}
 
-def _proved(
-    chosen: Sequence[Candidate],
-    trained: TrainedCandidates,
-    plan: Plan,
-    ground: Ground,
-    splits: Splits,
-    watch: Watch,
-) -> _ComparedRows:
-    if plan.promise is None:
-        raise RuntimeError("coverage is not proved but calibrated")
-    lines = play_candidates(chosen, trained, plan.promise, plan.alphas, ground)
-    return _ComparedRows(*evaluate_on_splits(lines, plan.promise, splits, ground, watch))
+    def enter(candidate: Candidate, alpha: Fraction, fitted: Fitted) -> ThresholdedCandidate:
+        replayed = replay(fitted.policy, rest[candidate.method.space], candidate.empty)
+        return ThresholdedCandidate(candidate, fitted, replayed, alpha, plan.population)
+
+    lines = lines_of(chosen, trained, plan.alphas, enter)
+    rows, played = rows_of(lines, splits, watch, proved=False)
+    if dataset.generator is None:
+        return rows, played, [], []
+    try:
+        best = optimum.frontier(dataset.generator)
+    except InputError as problem:
+        return rows, played, [], [f"the optimum is not known: {problem}"]
+    rows = FreshSample.draw(dataset.generator, plan.seed).beside(lines, rows, watch)
+    return rows, played, best, []
 
 
 def _taking_part(dataset: Dataset, plan: Plan) -> list[Candidate]:
@@ -249,11 +242,6 @@ def _chosen(dataset: Dataset, plan: Plan) -> list[Candidate]:
         if plan.promise is None:
             return found
     return [with_reference_model(one, dataset.reference) for one in found]
-
-
-def _places(division: Division, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    calibrate, test = division.redraw(rng)
-    return np.searchsorted(division.rest, calibrate), np.searchsorted(division.rest, test)
 
 
 def _made_up(dataset: Dataset) -> str:

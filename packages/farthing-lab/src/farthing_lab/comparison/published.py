@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
 
+import msgspec
+
 from farthing.recommendation.base import Comparison, Row
 from farthing_lab.comparison.rows import ran, rows_at
 from farthing_lab.generator.presets import preset
@@ -90,14 +92,7 @@ class Published:
 def beside(comparison: Comparison, alpha: Fraction) -> list[tuple[Row, Published]]:
     """Pair our rows of one alpha with the paper's of the same policy and alpha."""
     papers = {
-        str(entry["policy"]): Published(
-            str(entry["policy"]),
-            float(entry["cost_usd"]),
-            float(entry["coverage"]),
-            float(entry["avg_len"]),
-            float(entry["set_size"]),
-            int(entry["table"]),
-        )
+        entry["policy"]: msgspec.convert(entry, Published)
         for entry in comparison.published
         if Fraction(str(entry["alpha"])) == alpha
     }

@@ -6,17 +6,15 @@ at the point that calibration chose is `saved` and `gained`. Costs are US dollar
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log2
-from typing import Self
 
 import numpy as np
 
-from farthing.methods.base import Dataset
 from farthing.methods.pool import frontier
 from farthing.recommendation.base import Row
 from farthing.recommendation.savings import SingleModels
-from farthing.traces.arrays import FloatArray, IntArray
+from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing_lab.comparison.names import (
     AIQ,
     ARENA_SCORE,
@@ -28,30 +26,6 @@ ARENA_BETA = 0.1
 """What cost weighs beside accuracy."""
 ARENA_RANGE_USD = (0.0044, 200.0)
 """The costs of 1,000 questions between which the arena's score lies between 0 and 1."""
-
-
-@dataclass(frozen=True)
-class Singles:
-    """Each model alone, on the questions that judge."""
-
-    cost_usd: FloatArray
-    """[L]"""
-    accuracy: FloatArray
-    """[L]; NaN where some of its answers are not graded."""
-
-    @classmethod
-    def of(cls, dataset: Dataset, rows: IntArray) -> Self | None:
-        """Look the models up; None where none was recorded alone."""
-        traces = dataset.traces.take(rows)
-        singles = SingleModels.of(traces)
-        if not singles.alone or not len(rows):
-            return None
-        right = np.where(traces.ungraded.any(axis=(0, 1)), np.nan, singles.right.mean(axis=0))
-        return cls(singles.cost_nano.mean(axis=0) / 1e9, right)
-
-    def best(self) -> int:
-        """Return the most accurate model, of equals the cheapest; all are graded."""
-        return int(np.lexsort((self.cost_usd, -self.accuracy))[0])
 
 
 def gain_at_equal_cost(
@@ -190,21 +164,38 @@ def arena_score(cost_usd: float, accuracy: float) -> float:
     return (1 + ARENA_BETA) * accuracy * c / weighed if weighed else float("nan")
 
 
-def with_router_figures(rows: Sequence[Row], singles: Singles | None) -> list[Row]:
-    """Return rows with those figures that exist: without single models the arena's score alone."""
-    return [replace(row, router_figures=_figures(row, singles)) for row in rows]
+def with_router_figures(rows: Sequence[Row], judging: TraceArrays) -> list[Row]:
+    """Return rows with those figures that exist: without single models the arena's score alone.
+
+    Args:
+        rows: of a comparison.
+        judging: the questions that judge, on which the single models are looked up.
+    """
+    singles = SingleModels.of(judging)
+    if not singles.alone or not len(judging):
+        return [replace(row, router_figures=_finite({ARENA_SCORE: _arena(row)})) for row in rows]
+    paid = singles.cost_nano.mean(axis=0) / 1e9
+    right = np.where(judging.ungraded.any(axis=(0, 1)), np.nan, singles.right.mean(axis=0))
+    best = np.lexsort((paid, -right))[0]  # of equals the cheapest
+    theirs = float(paid[best]), float(right[best])
+    found = []
+    for row in rows:
+        figures = {ARENA_SCORE: _arena(row)}
+        if row.curve:
+            cost, accuracy = np.array(row.curve).T
+            figures[AIQ] = aiq(cost, accuracy, float(paid.min()), float(paid.max()))
+            if not np.isnan(right).any():
+                figures[GAIN_AT_EQUAL_COST] = gain_at_equal_cost(cost, accuracy, *theirs)
+                saving = saving_at_equal_accuracy(cost, accuracy, *theirs)
+                figures[SAVING_AT_EQUAL_ACCURACY] = saving
+        found.append(replace(row, router_figures=_finite(figures)))
+    return found
 
 
-def _figures(row: Row, singles: Singles | None) -> dict[str, float]:
-    means = (np.mean(row.per_split.get(name, [np.nan])) for name in ("cost_usd", "accuracy"))
-    found = {ARENA_SCORE: arena_score(*(float(mean) for mean in means))}
-    if row.curve and singles is not None:
-        cost, accuracy = np.array(row.curve).T
-        ends = float(singles.cost_usd.min()), float(singles.cost_usd.max())
-        found[AIQ] = aiq(cost, accuracy, *ends)
-        if not np.isnan(singles.accuracy).any():
-            best = singles.best()
-            theirs = float(singles.cost_usd[best]), float(singles.accuracy[best])
-            found[GAIN_AT_EQUAL_COST] = gain_at_equal_cost(cost, accuracy, *theirs)
-            found[SAVING_AT_EQUAL_ACCURACY] = saving_at_equal_accuracy(cost, accuracy, *theirs)
-    return {name: value for name, value in found.items() if np.isfinite(value)}
+def _arena(row: Row) -> float:
+    cost, accuracy = (np.mean(row.per_split.get(m, [np.nan])) for m in ("cost_usd", "accuracy"))
+    return arena_score(float(cost), float(accuracy))
+
+
+def _finite(figures: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if np.isfinite(value)}

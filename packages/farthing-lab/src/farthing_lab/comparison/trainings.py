@@ -1,12 +1,11 @@
 """The trainings of a comparison: each is run once, whoever shares it."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
 
-from farthing.methods.base import Dataset, Fitted, Method
+from farthing.methods.base import Dataset, Fitted
 from farthing.methods.cards import cards
 from farthing.recommendation.base import Candidate, Watch
 from farthing.recommendation.candidates import tried_for
@@ -27,17 +26,17 @@ def preload_workers(plan: Plan, dataset: Dataset) -> None:
     named = plan.policies is not None and not plan.everyone
     several = not named or len(plan.policies or ()) * len(plan.alphas) * plan.seeds > 1
     workers = plan.workers or cores()
-    modules = {module for method in _asked_for(plan, dataset) for module in method.training_modules}
+    if plan.policies is None:
+        methods = tried_for(dataset, plan.gives)
+    else:
+        methods = [
+            one
+            for one in cards()
+            if plan.everyone or any(name.startswith(one.name) for name in plan.policies)
+        ]
+    modules = {module for method in methods for module in method.training_modules}
     if several and workers > 1 and modules:
         READY[plan.engine](sorted(modules), workers)
-
-
-def _asked_for(plan: Plan, dataset: Dataset) -> list[Method]:
-    if plan.policies is None:
-        return tried_for(dataset, plan.gives)
-    if plan.everyone:
-        return cards()
-    return [one for one in cards() if any(name.startswith(one.name) for name in plan.policies)]
 
 
 def cores() -> int:
@@ -47,47 +46,36 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
-class TrainedCandidates:
-    """What the trainings of a comparison left behind."""
-
-    found: Mapping[tuple[object, ...], Fitted | None]
-    """By what each training depends on; None where it was interrupted."""
-    seeds: Sequence[int]
-
-    def of(self, candidate: Candidate, alpha: Fraction) -> list[Fitted | None]:
-        return [self.found.get(_key(candidate, alpha, seed)) for seed in self.seeds]
+Trained = Callable[[Candidate, Fraction], list[Fitted | None]]
+"""What a candidate's trainings at one alpha left, a seed each; None where one was interrupted."""
 
 
 def train(
     chosen: Sequence[Candidate], plan: Plan, dataset: Dataset, rows: IntArray, watch: Watch
-) -> TrainedCandidates:
+) -> Trained:
     """Run each training once, whoever shares it; those of one arrangement side by side."""
     done: dict[tuple[object, ...], Fitted | None] = {}
     for in_pool in (False, True):
         jobs: dict[tuple[object, ...], Job] = {}
         mine = [one for one in chosen if (one.method.space == "pool") == in_pool]
         for candidate, alpha, seed in product(mine, plan.alphas, plan.seeds_used):
-            job = _job(candidate, alpha, seed)
-            if job is not None:
-                jobs.setdefault(_key(candidate, alpha, seed), job)
+            if candidate.learner is None:
+                continue
+            varies, parts = candidate.varies_with, [candidate.name]
+            parts += [f"alpha {float(alpha):g}"] * ("alpha" in varies)
+            parts += [f"seed {seed}"] * ("seed" in varies)
+            job = Job(", ".join(parts), candidate.learner, alpha, seed, not varies)
+            jobs.setdefault(_key(candidate, alpha, seed), job)
         questions = dataset.arranged("pool" if in_pool else "rounds").take(rows)
         found = ENGINES[plan.engine](list(jobs.values()), questions, plan.workers or cores(), watch)
         done |= dict(zip(jobs, found, strict=True))
-    return TrainedCandidates(done, plan.seeds_used)
-
-
-def _job(candidate: Candidate, alpha: Fraction, seed: int) -> Job | None:
-    """Return the training that a candidate needs; equal jobs are one training."""
-    if candidate.learner is None:
-        return None
-    varies = candidate.varies_with
-    parts = [f"alpha {float(alpha):g}"] if "alpha" in varies else []
-    parts += [f"seed {seed}"] if "seed" in varies else []
-    return Job(", ".join([candidate.name, *parts]), candidate.learner, alpha, seed, not varies)
+    return lambda candidate, alpha: [
+        done.get(_key(candidate, alpha, seed)) for seed in plan.seeds_used
+    ]
 
 
 def _key(candidate: Candidate, alpha: Fraction, seed: int) -> tuple[object, ...]:
+    """Return what a training depends on: those that share it are one."""
     varies = candidate.varies_with
     return (
         id(candidate.learner),

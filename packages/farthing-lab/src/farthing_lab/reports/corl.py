@@ -117,19 +117,13 @@ def evaluation(found: ControllerEvaluation) -> RenderableType:
 
 def _went_wrong(found: ControllerEvaluation) -> str:
     """Say how often a turn could not be read, and a call was refused or failed; mostly nothing."""
-    said = [
-        f"{one.mode.name} {what}"
-        for one in found.modes
-        for n, what in (
-            (
-                one.malformed,
-                f"turns that could not be read on {one.malformed:.3f} of the questions",
-            ),
-            (one.refused, f"calls refused {one.refused:,}"),
-            (one.failed, f"calls failed {one.failed:,}"),
-        )
-        if n
-    ]
+    said = []
+    for one in found.modes:
+        if one.malformed:
+            unread = f"turns that could not be read on {one.malformed:.3f} of the questions"
+            said.append(f"{one.mode.name} {unread}")
+        for n, what in ((one.refused, "refused"), (one.failed, "failed")):
+            said += [f"{one.mode.name} calls {what} {n:,}"] * bool(n)
     return f" Not as it should be: {'; '.join(said)}." if said else ""
 
 
@@ -263,13 +257,29 @@ def _paid(found: LiveAnswer) -> str:
 
 def certified(found: Certified) -> Group:
     """Say which mode to use and what that saves, what is promised, and what came of it."""
-    return Group(
-        Text(_money(found), style="bold"),
-        Text(""),
-        _proved_modes(found),
-        Text(""),
-        *(Text(line) for line in _lines(found)),
+    reference, mode = found.recorded.reference, found.mode
+    theirs, ours = found.figures[reference], found.found.value.yours
+    money = f"Keep asking {reference}, ${significant(theirs.cost_usd)} a question: nothing cheaper "
+    money += "is proved."
+    if mode is not None:
+        money = (
+            f"Use the mode {mode.name}: ${significant(ours.cost_usd)} a question, where "
+            f"{reference} alone costs ${significant(theirs.cost_usd)}."
+        )
+    figures = {
+        f"{one.name}, proved" if one == mode else one.name: found.figures[role_of(one)]
+        for one in found.recorded.modes
+    }
+    modes = ReportTable(
+        (
+            ("", lambda line: line[0]),
+            ("USD a question", lambda line: significant(line[1].cost_usd)),
+            (found.found.value.measure, lambda line: f"{line[1].accuracy:.3f}"),
+        ),
+        [*figures.items(), (f"{reference} alone (reference)", theirs)],
     )
+    lines = map(Text, _lines(found))
+    return Group(Text(money, style="bold"), Text(""), modes, Text(""), *lines)
 
 
 def certified_record(found: Certified) -> Record:
@@ -278,7 +288,10 @@ def certified_record(found: Certified) -> Record:
     return {
         "pool": found.pool,
         "mode": found.mode and found.mode.name,
-        "reference": {"name": found.recorded.reference, **_figures(_theirs(found))},
+        "reference": {
+            "name": found.recorded.reference,
+            **_figures(found.figures[found.recorded.reference]),
+        },
         "measure": value.measure,
         "saved": value.saved,
         "saved_interval": value.saved_interval,
@@ -300,31 +313,6 @@ def certified_record(found: Certified) -> Record:
     }
 
 
-def _money(found: Certified) -> str:
-    reference, theirs = found.recorded.reference, _theirs(found)
-    if found.mode is None:
-        each = f"${significant(theirs.cost_usd)} a question"
-        return f"Keep asking {reference}, {each}: nothing cheaper is proved."
-    ours = found.found.value.yours
-    return (
-        f"Use the mode {found.mode.name}: ${significant(ours.cost_usd)} a question, where "
-        f"{reference} alone costs ${significant(theirs.cost_usd)}."
-    )
-
-
-def _proved_modes(found: Certified) -> ReportTable:
-    lines = []
-    for mode in found.recorded.modes:
-        label = f"{mode.name}, proved" if mode == found.mode else mode.name
-        lines.append(_row(label, found.figures[role_of(mode)]))
-    lines.append(_row(f"{found.recorded.reference} alone (reference)", _theirs(found)))
-    return ReportTable.of(("", "USD a question", found.found.value.measure), lines)
-
-
-def _row(label: str, figures: AnswerFigures) -> tuple[str, str, str]:
-    return label, significant(figures.cost_usd), f"{figures.accuracy:.3f}"
-
-
 def _lines(found: Certified) -> Iterator[str]:
     judged, n = found.found.judged, found.sizes
     which = ""
@@ -341,10 +329,6 @@ def _lines(found: Certified) -> Iterator[str]:
         f"{n['train']:,} questions chose the reference and the order, {n['calibrate']:,} proved; "
         f"the figures are of {n['test']:,} others."
     )
-
-
-def _theirs(found: Certified) -> AnswerFigures:
-    return found.figures[found.recorded.reference]
 
 
 def _figures(figures: AnswerFigures) -> Record:

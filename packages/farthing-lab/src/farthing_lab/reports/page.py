@@ -1,25 +1,21 @@
 """A comparison as a folder: `results.json`, `table.md` and the self-contained `report.html`."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from farthing.errors import MissingExtraError
-from farthing.process.value import Interval
 from farthing.promises.base import Promise
 from farthing.promises.texts import REALISED, decimal
 from farthing.recommendation.base import Comparison, Row
-from farthing.reports.base import Grid
 from farthing.reports.payer import Offer
 from farthing.reports.rendering import render
 from farthing.reports.saved import Mark, SavedAgainstLost, Sweep
 from farthing.reports.style import looks
 from farthing_lab.comparison.names import GAINED, SAVED
-from farthing_lab.comparison.results import results_json
 from farthing_lab.comparison.rows import (
     alphas,
     best,
@@ -27,12 +23,13 @@ from farthing_lab.comparison.rows import (
     mean_of,
     promised,
     ran,
+    results_json,
     rows_at,
     write_all,
 )
-from farthing_lab.reports import promises, summary, tables
+from farthing_lab.reports import summary, tables
 from farthing_lab.reports.glossary import columns, explained
-from farthing_lab.reports.promises import goal_of
+from farthing_lab.reports.summary import goal_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,8 +54,8 @@ def offer(comparison: Comparison, alpha: Fraction) -> Offer:
         saved=saved,
         saved_within=within,
         gained="" if row is None else _gained(row),
-        promise=promises.claim(comparison, alpha),
-        sure=promises.how_sure(comparison, row),
+        promise=summary.claim(comparison, alpha),
+        sure=summary.how_sure(comparison, row),
         until=wording.ends(None),
         finding=summary.sentence(comparison, alpha),
     )
@@ -77,41 +74,6 @@ def _gained(row: Row) -> str:
     if isnan(gained):
         return ""
     return f"accuracy {signed(gained)} ({within_ends(row.intervals[GAINED], signed)})"
-
-
-@dataclass(frozen=True)
-class Drawings:
-    """The plots of one alpha as inline SVG, each empty where there is nothing to draw."""
-
-    saved: str = ""
-    """What is saved against what is lost; empty where no reference is known."""
-    frontier: str = ""
-    boxes: str = ""
-    training: str = ""
-    missing: str = ""
-    """Why nothing is drawn: what must be installed."""
-
-
-@dataclass(frozen=True)
-class AlphaSection:
-    """What the page says about one alpha."""
-
-    anchor: str
-    offer: Offer
-    """What the first screen says."""
-    reading: str
-    """How to read its figure."""
-    sets: bool
-    """Whether a set of answers is promised, rather than a single one."""
-    what: str
-    """What is drawn beside cost."""
-    promise: str
-    reached: str
-    optimum: str
-    everything: bool
-    """Whether the policies with a promise all return everything."""
-    grids: tuple[Grid, ...]
-    drawings: Drawings
 
 
 def write_report(comparison: Comparison, folder: Path) -> list[Path]:
@@ -139,60 +101,58 @@ def html(comparison: Comparison) -> str:
         doubts=summary.doubts(comparison),
         words=explained(comparison),
         columns=columns(comparison),
-        no_certificate=promises.NO_CERTIFICATE,
+        no_certificate=summary.NO_CERTIFICATE,
         colours={
             name: look[0] for name, look in looks(row.policy for row in comparison.rows).items()
         },
     )
 
 
-def _section(comparison: Comparison, alpha: Fraction) -> AlphaSection:
-    shown = decimal(alpha)
-    goal = goal_of(comparison, alpha)
-    beside = of_comparison(comparison, alpha)
-    return AlphaSection(
-        anchor=f"alpha-{shown}",
-        offer=offer(comparison, alpha),
-        reading=beside.sentence() if beside else "",
-        sets=comparison.promise is None,
-        what=goal.name,
-        promise=summary.promise(comparison, alpha),
-        reached=summary.reached(comparison, alpha),
-        optimum=summary.optimum_played(comparison),
-        everything=comparison.promise is None
-        and bool(promised(comparison, alpha))
-        and not cheapest_promised(comparison, alpha),
-        grids=tuple(tables.written_grids(comparison, alpha)),
-        drawings=_drawings(comparison, alpha, beside),
-    )
+def _section(comparison: Comparison, alpha: Fraction) -> dict[str, Any]:
+    """Return what the page says about one alpha, by the names that its template has for it."""
+    beside, sets = of_comparison(comparison, alpha), comparison.promise is None
+    kept = promised(comparison, alpha)
+    return {
+        "anchor": f"alpha-{decimal(alpha)}",
+        "offer": offer(comparison, alpha),
+        "reading": beside.sentence() if beside else "",
+        "sets": sets,
+        "what": goal_of(comparison, alpha).name,
+        "promise": summary.promise(comparison, alpha),
+        "reached": summary.reached(comparison, alpha),
+        "optimum": summary.optimum_played(comparison),
+        "everything": sets and bool(kept) and not cheapest_promised(comparison, alpha),
+        "grids": tables.written_grids(comparison, alpha),
+        "drawings": _drawings(comparison, alpha, beside),
+    }
 
 
-def _drawings(comparison: Comparison, alpha: Fraction, beside: SavedAgainstLost | None) -> Drawings:
+def _drawings(
+    comparison: Comparison, alpha: Fraction, beside: SavedAgainstLost | None
+) -> dict[str, str]:
+    """Return the plots of one alpha as inline SVG, each empty where there is nothing to draw."""
+    drawn = dict.fromkeys(("saved", "frontier", "boxes", "training", "missing"), "")
     try:
         from farthing.reports import saved_figure  # noqa: PLC0415 - an extra, as is the next
         from farthing_lab.reports import plots  # noqa: PLC0415 - an extra, as is the next
-        from farthing_lab.reports.training import TrainingCurves, training  # noqa: PLC0415
+        from farthing_lab.reports.training import training  # noqa: PLC0415
     except MissingExtraError as error:
-        return Drawings(missing=str(error))
+        return drawn | {"missing": str(error)}
 
     def inline(figure: "Figure", title: str) -> str:
-        drawn = saved_figure.svg(figure, f"{title}, alpha {decimal(alpha)}")
-        return Markup(drawn)  # noqa: S704 - matplotlib has escaped every text
+        svg = saved_figure.svg(figure, f"{title}, alpha {decimal(alpha)}")
+        return Markup(svg)  # noqa: S704 - matplotlib has escaped every text
 
     rows = rows_at(comparison, alpha)
-    trained = training(
-        [TrainingCurves(r.policy, r.label, r.curves) for r in rows if r.curves], alpha
-    )
-    frontier = ""
+    if beside:
+        drawn["saved"] = inline(saved_figure.figure(beside), "Saved and lost")
     if comparison.promise is None or any(len(row.frontier) > 1 for row in rows):
         name = goal_of(comparison, alpha).name.lower()
-        frontier = inline(plots.frontier(comparison, alpha), f"Cost and {name}")
-    return Drawings(
-        saved=inline(saved_figure.figure(beside), "Saved and lost") if beside else "",
-        frontier=frontier,
-        boxes=inline(plots.boxes(comparison, alpha), "Spread over splits"),
-        training=inline(trained, "Training curves") if trained else "",
-    )
+        drawn["frontier"] = inline(plots.frontier(comparison, alpha), f"Cost and {name}")
+    drawn["boxes"] = inline(plots.boxes(comparison, alpha), "Spread over splits")
+    if trained := training(rows, alpha):
+        drawn["training"] = inline(trained, "Training curves")
+    return drawn
 
 
 def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost | None:
@@ -212,7 +172,8 @@ def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost |
             continue
         within = None
         if row is winner and GAINED in row.intervals and (held is None or held.needs_gold):
-            within = _turned(row.intervals[GAINED])
+            low, high = row.intervals[GAINED]
+            within = None if isnan(low) else (-high, -low)  # of a loss; None of a single split
         single = row.policy.startswith("always-") and not chosen
         marks.append(Mark(row.policy, row.label, saved, lost, within, single, chosen))
         reached = today.accuracy if held is None else _top(held)
@@ -223,12 +184,6 @@ def of_comparison(comparison: Comparison, alpha: Fraction) -> SavedAgainstLost |
     measure = "accuracy" if held is None or held.needs_gold else "agreement"
     allowed = None if held is None else float(held.margin)
     return SavedAgainstLost(today.role, measure, allowed, tuple(marks), tuple(sweeps))
-
-
-def _turned(gained: Interval) -> Interval | None:
-    """Return the interval of a loss from that of a gain; None of a single split."""
-    low, high = gained
-    return None if isnan(low) else (-high, -low)
 
 
 def _top(held: Promise) -> float:

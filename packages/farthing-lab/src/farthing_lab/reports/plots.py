@@ -12,7 +12,7 @@ from farthing.reports.base import PER_THOUSAND
 from farthing.reports.style import INK, MUTED, STYLE, TARGET, WIDTH, Looks, looks
 from farthing_lab.comparison.published import beside
 from farthing_lab.comparison.rows import mean_of, ran, rows_at
-from farthing_lab.reports.promises import goal_of
+from farthing_lab.reports.summary import goal_of
 
 try:
     from matplotlib import rc_context
@@ -81,7 +81,11 @@ def frontier(comparison: Comparison, alpha: Fraction) -> Figure:
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.9), layout="constrained")
         axes = figure.subplots()
-        floor, top = _floor(rows, goal), _top(rows, goal)
+        seen = [mean_of(row, goal.metric) for row in rows]
+        seen += [reached for row in rows for _, reached in _worth_drawing(row, goal.metric)]
+        asked = [] if goal.line is None else [goal.line]  # far outliers would flatten the lines
+        floor = min([*asked, *(value for value in seen if value >= goal.worst)]) - BELOW
+        top = 1.0 if goal.line is not None and goal.line > 0 else max(seen, default=1.0) + BELOW
         axes.set_ylim(floor, top + (top - floor) * 0.04)
         if comparison.optimum:
             cost, coverage = np.array(sorted(comparison.optimum)).T
@@ -185,26 +189,20 @@ def _worth_drawing(row: Row, metric: str, floor: float = -1.0) -> list[tuple[flo
     return [point for point in points if point[1] >= least]
 
 
-def _floor(rows: Sequence[Row], goal: Goal) -> float:
-    """Return where the plot begins: outliers far below what is asked for would flatten it."""
-    asked = [] if goal.line is None else [goal.line]
-    return min([*asked, *(value for value in _seen(rows, goal) if value >= goal.worst)]) - BELOW
-
-
-def _top(rows: Sequence[Row], goal: Goal) -> float:
-    """Return where the plot ends: 1 for a share that is asked for, else what is reached."""
-    shares = goal.line is not None and goal.line > 0
-    return 1.0 if shares else max(_seen(rows, goal), default=1.0) + BELOW
-
-
-def _seen(rows: Sequence[Row], goal: Goal) -> list[float]:
-    found = [mean_of(row, goal.metric) for row in rows]
-    return found + [value for row in rows for _, value in _worth_drawing(row, goal.metric)]
-
-
 def _frontier_axes(axes: Axes, goal: Goal, *, published: bool) -> None:
     if goal.line is not None:
-        _line_asked(axes, goal.line, goal.asked)
+        axes.axhline(goal.line, color=TARGET, linewidth=1.0, zorder=1)
+        axes.annotate(
+            goal.asked,
+            (1, goal.line),
+            xycoords=("axes fraction", "data"),
+            xytext=(-2, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color=TARGET,
+            fontsize="small",
+        )
     axes.set_xlabel("Cost, $ per 1,000 questions")
     axes.set_title(goal.name)
     axes.grid(visible=True)
@@ -213,18 +211,3 @@ def _frontier_axes(axes: Axes, goal: Goal, *, published: bool) -> None:
         handles += axes.plot([], [], "D", markerfacecolor="white", markeredgecolor=MUTED)
         labels += ["hollow: published"]
     axes.legend(handles, labels, loc="center left", bbox_to_anchor=(1.01, 0.5))
-
-
-def _line_asked(axes: Axes, line: float, asked: str) -> None:
-    axes.axhline(line, color=TARGET, linewidth=1.0, zorder=1)
-    axes.annotate(
-        asked,
-        (1, line),
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, -3),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        color=TARGET,
-        fontsize="small",
-    )

@@ -1,56 +1,91 @@
 """What a comparison found, in plain English, and what to doubt about it."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
+from farthing.promises import wording
+from farthing.promises.base import Promise
 from farthing.promises.certificate import Population
-from farthing.promises.texts import decimal, percent
-from farthing.promises.wording import of_hundred_covered
-from farthing.recommendation.base import OPTIMUM, TIMES_OPTIMUM, Comparison, Difference, Row
+from farthing.promises.kinds.coverage import Coverage
+from farthing.promises.texts import Goal, decimal, hundredths, percent
+from farthing.recommendation.base import (
+    FELL_BACK,
+    OPTIMUM,
+    TIMES_OPTIMUM,
+    Comparison,
+    Difference,
+    Row,
+)
 from farthing.reports.base import thousand
-from farthing_lab.comparison.names import SOLVABLE_ONLY
+from farthing.reports.payer import in_percent
+from farthing_lab.comparison.names import KEPT, SAVED, SOLVABLE_ONLY
 from farthing_lab.comparison.rows import (
     alphas,
     best,
     cheapest_promised,
     mean_of,
+    means_of,
     promised,
     recommended,
     standard_error_of,
 )
-from farthing_lab.reports import promises
 
 CHANCE = 3
 """Standard errors that a mean may fall short of a promise before chance is a poor excuse."""
+SAME = 1e-9
+"""Costs that differ by this share alone are the same."""
+NO_CERTIFICATE = (
+    "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."
+)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The cheapest policy that promises the coverage, and the one it is held against."""
-
-    alpha: Fraction
-    cheapest: Row
-    other: Row | None
-    difference: Difference | None
-    """Cost of the cheapest less cost of the other, where it was computed."""
+def asked_of(comparison: Comparison, alpha: Fraction) -> Promise:
+    """Return what the rows of one alpha promise; where nothing else is proved, coverage."""
+    if comparison.promise is not None:
+        return comparison.promise.at(alpha)
+    return Coverage(1 - alpha, population=_population(comparison))
 
 
-def finding(comparison: Comparison, alpha: Fraction, against: str | None = None) -> Finding | None:
-    """Find the cheapest of the policies with an exact promise at one alpha.
+def _population(comparison: Comparison) -> Population:
+    return "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
 
-    It is held against `against`, or else against the next cheapest of them. None where no policy
-    with a promise could run, where each can but return everything or is dominated by a single
-    model, and where several cost the same.
+
+def goal_of(comparison: Comparison, alpha: Fraction) -> Goal:
+    """Return what the rows of one alpha are held to beside money."""
+    return asked_of(comparison, alpha).goal()
+
+
+def claim(comparison: Comparison, alpha: Fraction) -> str:
+    """Say in one plain sentence what is promised of new questions; how sure is said beside it."""
+    return asked_of(comparison, alpha).claim(alone=bool(comparison.reference))
+
+
+def how_sure(comparison: Comparison, row: Row | None) -> str:
+    """Say how sure a promise is, and in how many splits a row kept it."""
+    delta = None if comparison.promise is None else comparison.promise.sure
+    if delta is None:
+        return f"{wording.ON_AVERAGE[0].upper()}{wording.ON_AVERAGE[1:]}."
+    sure, failed = wording.of_hundred(1 - delta), wording.of_hundred(delta)
+    said = (
+        f"You may be {sure} % sure: at most {failed} of 100 draws of calibration questions prove "
+        "what is not so."
+    )
+    if row is None:
+        return said
+    kept = hundredths(mean_of(row, KEPT))
+    return f"{said} Here it was kept on the test questions of {kept} of the splits."
+
+
+def finding(comparison: Comparison, alpha: Fraction) -> tuple[Row, Row | None] | None:
+    """Find the cheapest of the policies with an exact promise at one alpha, and the next cheapest.
+
+    None where no policy with a promise could run, where each can but return everything or is
+    dominated by a single model, and where several cost the same.
     """
     cheapest = best(comparison, alpha)
     if cheapest is None:
         return None
-    rest = recommended(comparison, alpha)[1:]
-    other = next((row for row in rest if against in (None, row.policy)), None)
-    return Finding(
-        alpha, cheapest, other, cost_difference(comparison, cheapest, other) if other else None
-    )
+    return cheapest, next(iter(recommended(comparison, alpha)[1:]), None)
 
 
 def cost_difference(comparison: Comparison, row: Row, other: Row) -> Difference | None:
@@ -80,27 +115,86 @@ def sentences(comparison: Comparison) -> list[str]:
         for alpha in alphas(comparison)
     ]
     won = any(best(comparison, alpha) is not None for alpha in alphas(comparison))
-    return [*said, promises.NO_CERTIFICATE] if won else said
+    return [*said, NO_CERTIFICATE] if won else said
 
 
 def in_plain_words(comparison: Comparison, alpha: Fraction) -> str:
-    """Say what a policy with an exact promise promises; empty where nobody promises anything."""
-    if comparison.promise is not None:
-        return promises.in_plain_words(comparison, alpha)
-    if not cheapest_promised(comparison, alpha):
+    """Say what the promise means, and how sure it is; empty where nobody keeps it."""
+    if comparison.promise is None:
+        if not cheapest_promised(comparison, alpha):
+            return ""
+        asked = wording.of_hundred_covered(alpha, _population(comparison))
+        return f"An exact promise means: {asked}"
+    delta = comparison.promise.sure
+    if delta is None or best(comparison, alpha) is None:
         return ""
-    population: Population = "solvable" if SOLVABLE_ONLY in comparison.notes else "all"
-    return f"An exact promise means: {of_hundred_covered(alpha, population)}"
+    first, semicolon, rest = claim(comparison, alpha)[:-1].partition(";")
+    return f"The promise means: {first}, {wording.how_sure(delta)}{semicolon}{rest}."
 
 
 def sentence(comparison: Comparison, alpha: Fraction) -> str:
-    """Say who is cheapest at one alpha, and by how much."""
+    """Say who wins at one alpha, and by how much."""
     if comparison.promise is not None:
-        return promises.sentence(comparison, alpha)
+        return _under(comparison, alpha, comparison.promise)
     found = finding(comparison, alpha)
     return f"At alpha = {decimal(alpha)} " + (
-        _nobody(comparison, alpha) if found is None else _sentence(found)
+        _nobody(comparison, alpha) if found is None else _cheapest(comparison, *found)
     )
+
+
+def _under(comparison: Comparison, alpha: Fraction, promise: Promise) -> str:
+    """Say who wins under a promise that is proved."""
+    row, under = best(comparison, alpha), promise.at(alpha).under()
+    if row is None:
+        return f"{under} {_nobody_under(comparison, alpha, promise)}"
+    today = comparison.today if promise.held_to_reference else None
+    if today is not None and mean_of(row, "cost_usd") >= today.cost_usd * (1 - SAME):
+        return (  # the winner is the reference that it is held against, or costs no less
+            f"{under} no policy is proved that costs less than always "
+            f"{today.role} on average: {thousand(today.cost_usd)} per 1,000 questions."
+        )
+    text = (
+        f"{under} {row.label} {promise.wins}: {thousand(mean_of(row, 'cost_usd'))} per "
+        f"1,000 questions, {promise.result(means_of(row))}"
+    )
+    if SAVED in row.intervals:
+        text += f"; {saving(row, comparison.reference)}"
+    if back := mean_of(row, FELL_BACK):
+        text += f"; on {hundredths(back)} of the splits nothing was proved"
+    return f"{text}."
+
+
+def saving(row: Row, reference: str) -> str:
+    """Say what a row saves on asking the reference for everything, with its interval.
+
+    >>> found = {SAVED: [0.5]}
+    >>> row = Row("a", "A", Fraction(1, 10), "proved", found, intervals={SAVED: (0.4, 0.6)})
+    >>> saving(row, "large")
+    'saved on always large: 50.0 % (95 % interval 40.0 % to 60.0 %)'
+    """
+    low, high = row.intervals[SAVED]
+    saved = mean_of(row, SAVED)
+    what = "saved on" if saved >= 0 else "more than"
+    if saved < 0:
+        saved, low, high = -saved, -high, -low
+    within = "" if isnan(low) else f" (95 % interval {in_percent(low)} to {in_percent(high)})"
+    return f"{what} always {reference}: {in_percent(saved)}{within}"
+
+
+def _nobody_under(comparison: Comparison, alpha: Fraction, promise: Promise) -> str:
+    rows = promised(comparison, alpha)
+    if not rows:
+        return "no policy could run."
+    never = all(mean_of(row, FELL_BACK) == 1 for row in rows)
+    seldom = all(mean_of(row, FELL_BACK) >= 0.5 for row in rows)
+    n = f"{comparison.sizes['calibrate']:,} calibration questions"
+    if promise.held_to_reference:
+        why = f"{n} prove no policy" if never else "no policy kept the promise on average"
+    else:
+        why = f"{n} prove nothing of any policy" if never else "no policy kept it on average"
+        if seldom and not never:
+            why = f"{n} prove nothing on half of the splits or more"
+    return f"{why}: {promise.otherwise}."
 
 
 def reached(comparison: Comparison, alpha: Fraction) -> str:
@@ -164,7 +258,7 @@ def setting(comparison: Comparison) -> str:
 def promise(comparison: Comparison, alpha: Fraction) -> str:
     """Say what a split-conformal threshold promises, or the proof of another promise."""
     if comparison.promise is not None:
-        return f"{promises.claim(comparison, alpha)} {promises.how_sure(comparison, None)}"
+        return f"{claim(comparison, alpha)} {how_sure(comparison, None)}"
     return (
         f"For a new question of the same kind, the set of answers contains a right one with "
         f"probability at least {percent(1 - alpha)}, unless none of the recorded answers is right "
@@ -181,8 +275,28 @@ def doubts(comparison: Comparison) -> list[str]:
             "the intervals of the paired differences are widened for that, the ± of the table "
             "is not."
         ),
-        *_about_promise(comparison),
     ]
+    if comparison.promise is None:
+        found += [
+            (
+                f"One draw of {comparison.sizes['calibrate']:,} calibration questions may land "
+                "above or below the promise: look at the spread of the boxes, not at their middle "
+                "alone."
+            ),
+            (
+                "Policies marked “no promise” are shown with what they happened to reach; a lower "
+                "cost at a lower coverage is no saving."
+            ),
+        ]
+    else:
+        found += [
+            (
+                f"Whether a promise was kept is judged on {comparison.sizes['test']:,} test "
+                "questions, whose own luck is in it: a promise that holds for new questions may "
+                "fall short there."
+            ),
+            "The winner was chosen by these very questions, so its figures flatter it.",
+        ]
     if len(comparison.seeds) == 1:
         found.append("One training seed: how much luck there is in training is not visible here.")
     if comparison.optimum or comparison.made_up:
@@ -196,28 +310,6 @@ def doubts(comparison: Comparison) -> list[str]:
             "fitted to some of them, so agreement there is no replication."
         )
     return found + list(comparison.notes)
-
-
-def _about_promise(comparison: Comparison) -> list[str]:
-    if comparison.promise is not None:
-        tested = f"{comparison.sizes['test']:,} test questions"
-        return [
-            (
-                f"Whether a promise was kept is judged on {tested}, whose own luck is in it: a "
-                "promise that holds for new questions may fall short there."
-            ),
-            "The winner was chosen by these very questions, so its figures flatter it.",
-        ]
-    return [
-        (
-            f"One draw of {comparison.sizes['calibrate']:,} calibration questions may land above "
-            "or below the promise: look at the spread of the boxes, not at their middle alone."
-        ),
-        (
-            "Policies marked “no promise” are shown with what they happened to reach; a lower cost "
-            "at a lower coverage is no saving."
-        ),
-    ]
 
 
 def _nobody(comparison: Comparison, alpha: Fraction) -> str:
@@ -245,12 +337,11 @@ def _nobody(comparison: Comparison, alpha: Fraction) -> str:
     return "no policy with an exact promise took part."
 
 
-def _sentence(found: Finding) -> str:
-    cheapest, other = found.cheapest, found.other
+def _cheapest(comparison: Comparison, cheapest: Row, other: Row | None) -> str:
     text = (
         f"{cheapest.label} is the cheapest policy with a promise: "
         f"{thousand(mean_of(cheapest, 'cost_usd'))} per 1,000 questions at a coverage of "
-        f"{mean_of(cheapest, 'coverage'):.3f} ({float(1 - found.alpha):g} promised)"
+        f"{mean_of(cheapest, 'coverage'):.3f} ({float(1 - cheapest.alpha):g} promised)"
     )
     if cheapest.for_one_answer:
         text += (
@@ -259,7 +350,19 @@ def _sentence(found: Finding) -> str:
         )
     if other is None:
         return f"{text}; no other policy here makes one."
-    text += f"{'; it is' if cheapest.for_one_answer else ','} {_by_how_much(found, other)}"
+    base, cost = mean_of(other, "cost_usd"), mean_of(cheapest, "cost_usd")
+    share = f"{(base - cost) / base:.1%}" if base > 0 else "0 %"
+    text += (
+        f"{'; it is' if cheapest.for_one_answer else ','} {share.replace('%', ' %')} less than "
+        f"{other.label}, the next cheapest"
+    )
+    if (difference := cost_difference(comparison, cheapest, other)) is not None:
+        low, high = -difference.high, -difference.low
+        verdict = "" if low > 0 else ", so there may be no saving"
+        text += (
+            f" (saving {thousand(-difference.mean)}; "
+            f"95 % interval {thousand(low)} to {thousand(high)}{verdict})"
+        )
     times = mean_of(cheapest, TIMES_OPTIMUM)
     if not isnan(times):
         text += (
@@ -267,18 +370,3 @@ def _sentence(found: Finding) -> str:
             "same coverage"
         )
     return f"{text}."
-
-
-def _by_how_much(found: Finding, other: Row) -> str:
-    base = mean_of(other, "cost_usd")
-    less = base - mean_of(found.cheapest, "cost_usd")
-    share = f"{less / base:.1%}" if base > 0 else "0 %"
-    text = f"{share.replace('%', ' %')} less than {other.label}, the next cheapest"
-    if found.difference is None:
-        return text
-    low, high = -found.difference.high, -found.difference.low
-    verdict = "" if low > 0 else ", so there may be no saving"
-    return (
-        f"{text} (saving {thousand(-found.difference.mean)}; "
-        f"95 % interval {thousand(low)} to {thousand(high)}{verdict})"
-    )

@@ -1,6 +1,6 @@
 """The paper's table, the paired differences and the published figures: terminal and Markdown."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
@@ -27,7 +27,7 @@ from farthing_lab.comparison.rows import (
     standard_error_of,
 )
 from farthing_lab.reports.glossary import ROUTER_COLUMNS, columns, count, key, per_thousand
-from farthing_lab.reports.promises import goal_of
+from farthing_lab.reports.summary import goal_of
 
 NOTHING = TableCell("–")
 WITH_ERROR = ("total_cost_usd", "coverage")
@@ -53,29 +53,23 @@ def policy_grid(comparison: Comparison, alpha: Fraction) -> Grid:
             )
             for row in rows
         ),
-        (*_too_few(rows), *_dominated(rows), *(f"{r.label}: {r.note}" for r in rows if r.note)),
+        tuple(_notes(rows)),
         key(comparison),
     )
 
 
-def _dominated(rows: Iterable[Row]) -> list[str]:
+def _notes(rows: Sequence[Row]) -> Iterator[str]:
     sets = "is cheaper, and right as often as these sets hold a right answer: use that instead"
     best = "is cheaper, and right as often as the best answer here: use that where one will do"
-    found = []
+    if labels := [row.label for row in rows if returns_everything(row)]:
+        why = "too few calibration questions to promise anything tighter: everything is returned"
+        yield f"{', '.join(labels)}: {why}"
     for row in rows:
         if row.instead:
-            found.append(f"{row.label}: always-{row.instead} {sets}")
+            yield f"{row.label}: always-{row.instead} {sets}"
         elif row.for_one_answer:
-            found.append(f"{row.label}: always-{row.for_one_answer} {best}")
-    return found
-
-
-def _too_few(rows: Iterable[Row]) -> list[str]:
-    labels = [row.label for row in rows if returns_everything(row)]
-    if not labels:
-        return []
-    why = "too few calibration questions to promise anything tighter: everything is returned"
-    return [f"{', '.join(labels)}: {why}"]
+            yield f"{row.label}: always-{row.for_one_answer} {best}"
+    yield from (f"{row.label}: {row.note}" for row in rows if row.note)
 
 
 def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
@@ -83,12 +77,10 @@ def difference_grid(comparison: Comparison, alpha: Fraction) -> Grid:
 
     Nothing is held against a policy that returns everything.
     """
-    found = [d for d in comparison.differences if d.alpha == alpha]
     by_pair: dict[tuple[str, str], dict[str, Difference]] = {}
-    for difference in found:
-        by_pair.setdefault((difference.policy, difference.other), {})[difference.metric] = (
-            difference
-        )
+    for found in comparison.differences:
+        if found.alpha == alpha:
+            by_pair.setdefault((found.policy, found.other), {})[found.metric] = found
     labels = {row.policy: row for row in rows_at(comparison, alpha)}
     goal = goal_of(comparison, alpha)
     at = f", alpha = {decimal(alpha)}" if goal.of_alpha else ""

@@ -4,7 +4,6 @@ Whoever is asked is chosen before anything is paid. What each row expects comes 
 questions; where the batch is of recorded questions, what really came of it stands beside.
 """
 
-import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +13,9 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.cards import system
-from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
+from farthing.money import NANO_PER_USD, dollars, usd_from_nano
 from farthing.recommendation.splits import Split, split_bundle_questions
-from farthing.reports.table import Heading, Table, counted, share_interval
+from farthing.reports.table import Heading, Record, Table, counted
 from farthing.tasks.questions import load_questions
 from farthing.traces.arrays import IntArray, TraceArrays
 from farthing.traces.eligibility import common
@@ -39,13 +38,18 @@ from farthing_lab.studies.study import (
     TracesFiles,
     asked_of_each,
     file_names,
+    interval,
+    percent,
     right_interval,
+    usd,
+    write_lines,
 )
 
 KEY = (
     "By price alone: the same, but without reading the questions. Drawn at random: each model that "
     "leaves enough for the other questions is as likely."
 )
+STARRED = "* costs more than the budget"
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class BatchAllocation:
     ] = False
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "AllocatedBatch":
+    def measure(self, context: StudyContext) -> Record:
         if self.out is not None:
             context.check_file(self.out)
         allocator: Allocator = system("allocator", self.allocator)
@@ -106,146 +110,133 @@ class BatchAllocation:
                 "answers that nobody graded, so what really came of it is not shown"
             )
             recorded = None
-        budget = BatchBudget(int(self.budget * NANO_PER_USD), self.at_most)
-        allocated = allocate(estimates, batch, budget, allocator, recorded=recorded, seed=self.seed)
+        nano = int(self.budget * NANO_PER_USD)
+        ours, rows = allocate(
+            estimates,
+            batch,
+            nano,
+            allocator,
+            at_most=self.at_most,
+            recorded=recorded,
+            seed=self.seed,
+        )
         context.remark(f"learned from {counted(len(learned), 'recorded question')}")
+        who = ours.choice.tolist()
         if self.out is not None:
-            lines = [json.dumps(line, ensure_ascii=False) for line in allocated.assignments(ids)]
-            self.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            context.remark(f"assignment: {self.out}")
-        return allocated
-
-    def report(self, measured: "AllocatedBatch") -> StudyReport:
-        n, allocation, rows = len(measured.batch), measured.allocation, measured.rows
-        source = self.questions.name if self.questions else file_names(self.traces)
-        calls = np.bincount(allocation.choice, minlength=len(measured.models)).tolist()
-        table = Table(_columns(measured), [row.record for row in rows], bold=(0,))
-        starred = [] if all(row.within for row in rows) else ["* costs more than the budget"]
-        return StudyReport(
-            f"{source}: {counted(n, 'question')}, a budget of {dollars(measured.budget.nano)}",
-            (
-                table,
-                asked_of_each(measured.models, calls),
+            write_lines(
+                self.out,
                 (
-                    f"{allocation.value:,.1f} right answers expected, at most "
-                    f"{allocation.bound:,.1f} by any choice within the budget; the batch can "
-                    f"cost up to {dollars(allocation.largest_nano)}."
+                    {
+                        "id": ids[i],
+                        "model": estimates.models[k],
+                        "chance": round(float(batch.value[i, k]), 6),
+                        "expected_cost_usd": usd_from_nano(int(batch.expected_nano[i, k])),
+                        "largest_cost_usd": usd_from_nano(int(batch.largest_nano[i, k])),
+                    }
+                    for i, k in enumerate(who)
+                ),
+            )
+            context.remark(f"assignment: {self.out}")
+        return {
+            "questions": len(batch),
+            "budget_usd": usd_from_nano(nano),
+            "bound": ours.bound,
+            "largest_cost_usd": rows[0]["largest_cost_usd"],
+            "asked": {name: who.count(k) for k, name in enumerate(estimates.models)},
+            "rows": rows,
+        }
+
+    def report(self, measured: Record) -> StudyReport:
+        n, rows = measured["questions"], measured["rows"]
+        source = self.questions.name if self.questions else file_names(self.traces)
+        most = "at most, USD", "largest_cost_usd"
+        cost = most if self.at_most else ("costs, USD", "expected_cost_usd")
+        columns: list[Heading] = [
+            ("Who answers", lambda row: row["name"] + (" *" if _exceeds(row) else "")),
+            usd(*cost, 4, none="none fits"),
+            percent("right", "expected_right", of=n),
+        ]
+        if "cost_usd" in rows[0]:
+            columns += [
+                usd("really, USD", "cost_usd", 4),
+                percent("right", "right", of=n),
+                interval("95 %", "right_interval"),
+            ]
+        starred = [] if all(row["within_budget"] for row in rows) else [STARRED]
+        return StudyReport(
+            f"{source}: {counted(n, 'question')}, a budget of "
+            f"{dollars(int(self.budget * NANO_PER_USD))}",
+            (
+                Table(columns, rows, bold=(0,)),
+                asked_of_each(measured["asked"]),
+                (
+                    f"{rows[0]['expected_right']:,.1f} right answers expected, at most "
+                    f"{measured['bound']:,.1f} by any choice within the budget; the batch can "
+                    f"cost up to {dollars(measured['largest_cost_usd'] * NANO_PER_USD)}."
                 ),
             ),
-            {
-                "questions": n,
-                "budget_usd": usd_from_nano(measured.budget.nano),
-                "bound": allocation.bound,
-                "largest_cost_usd": usd_from_nano(allocation.largest_nano),
-                "asked": dict(zip(measured.models, calls, strict=True)),
-                "rows": table.records,
-            },
+            measured,
             "\n".join([KEY, *starred]),
         )
 
 
-@dataclass(frozen=True)
-class BatchBudget:
-    """What a batch may cost, and which of its costs are held to it."""
-
-    nano: int
-    at_most: bool = False
-    """Whether the largest costs are held to it, and not the expected ones."""
-
-    def held(self, batch: ItemBatch) -> ItemBatch:
-        """Return the batch with the costs that are held to it as the expected ones."""
-        return batch.at_most() if self.at_most else batch
-
-
-@dataclass(frozen=True)
-class AllocationRow:
-    """One way to spend, on the whole batch."""
-
-    name: str
-    allocation: Allocation | None
-    """None: it costs more than the budget, or some question lacks its model."""
-    within: bool
-    """Whether what is held to the budget is within it."""
-    cost_nano: int | None = None
-    """What the recorded answers really cost; None where nobody knows."""
-    right: int = 0
-    """How many of them are right."""
-    questions: int = 0
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The row for JSON; the interval is the exact 95 % one of the share of right answers."""
-        record: dict[str, Any] = {"name": self.name, "within_budget": self.within}
-        if self.allocation is not None:
-            record["expected_cost_usd"] = usd_from_nano(self.allocation.expected_nano)
-            record["largest_cost_usd"] = usd_from_nano(self.allocation.largest_nano)
-            record["expected_right"] = self.allocation.value
-        if self.cost_nano is not None:
-            record["cost_usd"] = usd_from_nano(self.cost_nano)
-            record["right"] = self.right
-            record["right_interval"] = right_interval(self.right, self.questions)
-        return record
-
-
-@dataclass(frozen=True)
-class AllocatedBatch:
-    """An allocation and what it is beside."""
-
-    models: tuple[str, ...]
-    batch: ItemBatch
-    budget: BatchBudget
-    allocation: Allocation
-    rows: tuple[AllocationRow, ...]
-    """The allocation first."""
-
-    def assignments(self, ids: list[str]) -> list[dict[str, Any]]:
-        """Return a record for each question: who answers it."""
-        batch = self.batch
-        return [
-            {
-                "id": ids[i],
-                "model": self.models[k],
-                "chance": round(float(batch.value[i, k]), 6),
-                "expected_cost_usd": usd_from_nano(int(batch.expected_nano[i, k])),
-                "largest_cost_usd": usd_from_nano(int(batch.largest_nano[i, k])),
-            }
-            for i, k in enumerate(self.allocation.choice.tolist())
-        ]
+def _exceeds(row: Record) -> bool:
+    return "expected_right" in row and not row["within_budget"]
 
 
 def allocate(
     estimates: Estimates,
     batch: ItemBatch,
-    budget: BatchBudget,
+    budget_nano: int,
     allocator: Allocator,
     *,
+    at_most: bool = False,
     recorded: TraceArrays | None = None,
     seed: int = 0,
-) -> AllocatedBatch:
-    """Share a budget among questions, and lay what is done without looking beside it."""
-    held = budget.held(batch)
-    ours = allocator.allocate(held, budget.nano)
+) -> tuple[Allocation, list[Record]]:
+    """Share a budget among questions, and lay what is done without looking beside it.
+
+    Args:
+        estimates: what each model is expected to cost and get right.
+        batch: the same of each question.
+        budget_nano: for all questions.
+        allocator: who shares it.
+        at_most: whether the largest costs are held to it, and not the expected ones.
+        recorded: what really came of these questions; None where nobody knows.
+        seed: of what is drawn.
+
+    Returns:
+        The allocation, and a row for each way to spend, the allocation's first. The interval is the
+        exact 95 % one of the share of right answers.
+    """
+    held = batch.at_most() if at_most else batch
+    ours = allocator.allocate(held, budget_nano)
     unread = replace(held, value=np.broadcast_to(estimates.mean, batch.value.shape))
-    choices: list[tuple[str, IntArray | None]] = [
-        ("allocated", ours.choice),
-        ("by price alone", allocator.allocate(unread, budget.nano).choice),
-        *_one_model_for_all(held, estimates, budget.nano),
-        ("drawn at random", draw(held, budget.nano, seed)),
-    ]
-    rows = []
-    for name, choice in choices:
+
+    def row(name: str, choice: IntArray | None) -> Record:
         if choice is None:
-            rows.append(AllocationRow(name, None, within=False))
-            continue
-        within, spent = held.cost_of(choice) <= budget.nano, chosen(batch, choice, 0.0)
-        if recorded is None:
-            rows.append(AllocationRow(name, spent, within))
-        else:
-            at, n = (np.arange(len(recorded)), 0, choice), len(recorded)
-            cost, right = int(recorded.cost_nano[at].sum()), int(recorded.correct[at].sum())
-            rows.append(AllocationRow(name, spent, within, cost, right, n))
-    allocation = chosen(batch, ours.choice, ours.bound)
-    return AllocatedBatch(estimates.models, batch, budget, allocation, tuple(rows))
+            return {"name": name, "within_budget": False}
+        spent = chosen(batch, choice, 0.0)
+        said: dict[str, Any] = {
+            "name": name,
+            "within_budget": held.cost_of(choice) <= budget_nano,
+            "expected_cost_usd": usd_from_nano(spent.expected_nano),
+            "largest_cost_usd": usd_from_nano(spent.largest_nano),
+            "expected_right": spent.value,
+        }
+        if recorded is not None:
+            at = np.arange(len(recorded)), 0, choice
+            right = int(recorded.correct[at].sum())
+            said["cost_usd"] = usd_from_nano(int(recorded.cost_nano[at].sum()))
+            said |= {"right": right, "right_interval": right_interval(right, len(recorded))}
+        return said
+
+    return ours, [
+        row("allocated", ours.choice),
+        row("by price alone", allocator.allocate(unread, budget_nano).choice),
+        *(row(*one) for one in _one_model_for_all(held, estimates, budget_nano)),
+        row("drawn at random", draw(held, budget_nano, seed)),
+    ]
 
 
 def draw(batch: ItemBatch, budget_nano: int, seed: int) -> IntArray:
@@ -289,26 +280,3 @@ def _held_out(arrays: TraceArrays, seed: int) -> tuple[TraceArrays, TraceArrays]
     parts = split_bundle_questions(arrays, Split(seed))
     learned = np.sort(np.concatenate([parts.train, parts.calibrate]))
     return arrays.take(learned), arrays.take(parts.test)
-
-
-def _columns(measured: AllocatedBatch) -> list[Heading]:
-    n = len(measured.batch)
-    heading, cost = ("costs, USD", "expected_cost_usd")
-    if measured.budget.at_most:
-        heading, cost = ("at most, USD", "largest_cost_usd")
-    none_fits = "expected_right"
-    columns: list[Heading] = [
-        (
-            "Who answers",
-            lambda r: r["name"] + (" *" if none_fits in r and not r["within_budget"] else ""),
-        ),
-        (heading, lambda r: significant(r[cost], 4) if none_fits in r else "none fits"),
-        ("right", lambda r: f"{r['expected_right'] / n:.1%}" if none_fits in r else ""),
-    ]
-    if measured.rows[0].cost_nano is not None:
-        columns += [
-            ("really, USD", lambda r: significant(r["cost_usd"], 4) if "cost_usd" in r else ""),
-            ("right", lambda r: f"{r['right'] / n:.1%}" if "right" in r else ""),
-            ("95 %", lambda r: share_interval(r.get("right_interval"))),
-        ]
-    return columns

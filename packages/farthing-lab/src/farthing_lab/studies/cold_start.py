@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
-from farthing.reports.table import Table, counted
-from farthing.traces.arrays import BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.money import NANO_PER_USD, dollars, usd_from_nano
+from farthing.reports.table import Record, Table, counted
+from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.copies import CopyGroups
 from farthing_lab.features.question import QuestionFeatures
 from farthing_lab.methods.estimators.base import OutcomeHistory, refuse_rounds
@@ -30,6 +30,8 @@ from farthing_lab.studies.study import (
     StudyOption,
     StudyReport,
     TracesFiles,
+    percent,
+    usd,
 )
 
 DRAWS = 1_000
@@ -66,190 +68,125 @@ class ColdStart:
     ] = None
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "Joined":
-        pool = context.read_traces(*self.traces)
-        newcomer = Newcomer.of(context.read_traces(self.new), self.model)
+    def measure(self, context: StudyContext) -> Record:
+        pool, few = context.read_traces(*self.traces), context.read_traces(self.new)
+        name = self._joining(few)
+        history = OutcomeHistory.of(few, few.roles.index(name))
+        if not len(history.right):
+            raise InputError(f"no answer of {name} is graded; record `gold`")
         context.check_costs(pool)
+        if name in pool.roles:
+            raise InputError(f"{name} is in the pool already; give its outcomes another role")
+        order = CopyGroups.of(pool.content, np.arange(len(pool)))
+        rng = np.random.default_rng(self.seed)
+        drawn = rng.permutation(order.distinct)
+        cut = int(LEARNED * len(drawn))
+        if cut < 1:
+            raise InputError("one question is too few: some are to learn from, others to route")
+        learned = V0.fit(pool.take(order.all_of(drawn[:cut])), self.seed)
+        asked, ability = QuestionFeatures.of(pool), learned.ability(history)
+        accuracy = float(learned.success(history, asked).mean())
+        draws = rng.normal(size=(DRAWS, len(ability.mode)))
+        shares = learned.accuracy(ability, asked, draws)
+        held = pool.take(np.sort(drawn[cut:]))
+        held = held.take(np.flatnonzero(_graded(held).any(axis=1)))
+        if not len(held):
+            raise InputError(f"{len(pool)} questions are too few: none is left to route")
+        mean, (own,) = _prices(pool), _prices(few)[[few.roles.index(name)]]
+        first = router(learned, mean.astype(np.float64))
+        prices = np.append(mean, own)
+        both = with_one_more(first, ability, prices.astype(np.float64))
+        made = pool.made[:, 0]
+        right = (pool.correct[:, 0] & made).sum(axis=0) / np.maximum(made.sum(axis=0), 1)
+        between = np.ceil(np.geomspace(max(1, prices.min()), max(1, prices.max()), BUDGETS))
         budgets = [int(budget * NANO_PER_USD) for budget in self.budget or []]
-        return join(pool, newcomer, budgets_nano=budgets, seed=self.seed)
-
-    def report(self, measured: "Joined") -> StudyReport:
-        newcomer, (low, high) = measured.newcomer, measured.interval
-        n, right = len(newcomer.history.right), int(newcomer.history.right.sum())
-        others = [
-            {"model": name, "cost_usd": usd_from_nano(cost), "accuracy": share}
-            for name, cost, share in measured.others
-        ]
-        own = {
-            "model": newcomer.name,
-            "cost_usd": usd_from_nano(newcomer.cost_nano),
-            "accuracy": measured.accuracy,
+        budgets = budgets or between.astype(int).tolist()
+        routed = _routed(held, first, budgets), _routed(held, both, budgets, int(own))
+        return {
+            "model": name,
+            "outcomes": len(history.right),
+            "right": int(history.right.sum()),
+            "cost_usd": usd_from_nano(own),
+            "accuracy": accuracy,
+            "accuracy_interval": np.quantile(shares, [LEVEL / 2, 1 - LEVEL / 2]).tolist(),
+            "questions": len(pool),
+            "routed": len(held),
+            "others": [
+                {
+                    "model": pool.roles[m],
+                    "cost_usd": usd_from_nano(mean[m]),
+                    "accuracy": float(right[m]),
+                }
+                for m in np.lexsort((np.array(pool.roles), mean))
+            ],
+            "budgets": [
+                {
+                    "budget_usd": usd_from_nano(budget),
+                    "right_without": without,
+                    "right_with": joined,
+                    "share_asked": share,
+                }
+                for budget, (without, _), (joined, share) in zip(budgets, *routed, strict=True)
+            ],
         }
-        models = sorted([*others, own], key=lambda model: (model["cost_usd"], model["model"]))
+
+    def _joining(self, few: TraceArrays) -> str:
+        refuse_rounds(few)
+        if self.model is None and few.n_roles > 1:
+            raise InputError(f"say which of these joins: {', '.join(few.roles)}")
+        if self.model is not None and self.model not in few.roles:
+            raise InputError(f"{self.model} is none of these: {', '.join(few.roles)}")
+        return self.model or few.roles[0]
+
+    def report(self, measured: Record) -> StudyReport:
+        n, (low, high) = measured["outcomes"], measured["accuracy_interval"]
+        own = {name: measured[name] for name in ("model", "cost_usd", "accuracy")}
+        models = sorted(
+            [*measured["others"], own], key=lambda model: (model["cost_usd"], model["model"])
+        )
         beside = Table(
             (
-                ("Model", lambda r: r["model"] + (" (joins)" if r is own else "")),
-                ("USD a question", lambda r: significant(r["cost_usd"], 4)),
-                ("right", lambda r: f"{r['accuracy']:.1%}"),
+                ("Model", lambda row: row["model"] + (" (joins)" if row is own else "")),
+                usd("USD a question", "cost_usd", 4),
+                percent("right", "accuracy"),
             ),
             models,
             bold=(models.index(own),),
         )
         budgets = Table(
             (
-                ("Budget, USD a question", lambda r: significant(r["budget_usd"], 4)),
-                ("right without it", lambda r: _share(r["right_without"])),
-                ("with it", lambda r: _share(r["right_with"])),
-                ("asked it", lambda r: f"{r['share_asked']:.0%}"),
+                usd("Budget, USD a question", "budget_usd", 4),
+                percent("right without it", "right_without", none="too dear"),
+                percent("with it", "right_with", none="too dear"),
+                percent("asked it", "share_asked", 0),
             ),
-            [row.record for row in measured.rows],
+            measured["budgets"],
             layout=(),
         )
+        others = counted(len(measured["others"]), "other model")
         return StudyReport(
-            f"{self.new.name}: {newcomer.name} costs {dollars(newcomer.cost_nano)} a question and "
-            f"is expected right on {measured.accuracy:.1%} (95 %: {low:.1%} to {high:.1%})",
+            f"{self.new.name}: {own['model']} costs {dollars(own['cost_usd'] * NANO_PER_USD)} a "
+            f"question and is expected right on {own['accuracy']:.1%} "
+            f"(95 %: {low:.1%} to {high:.1%})",
             (
                 (
-                    f"From {counted(n, 'outcome')}, {right:,} of them right, and "
-                    f"{counted(measured.questions, 'question')} to "
-                    f"{counted(len(measured.models), 'other model')}; it was asked nothing more."
+                    f"From {counted(n, 'outcome')}, {measured['right']:,} of them right, and "
+                    f"{counted(measured['questions'], 'question')} to {others}; it was asked "
+                    "nothing more."
                 ),
                 beside,
                 budgets,
             ),
-            {
-                "model": newcomer.name,
-                "outcomes": n,
-                "right": right,
-                "cost_usd": own["cost_usd"],
-                "accuracy": measured.accuracy,
-                "accuracy_interval": list(measured.interval),
-                "questions": measured.questions,
-                "routed": measured.routed,
-                "others": others,
-                "budgets": budgets.records,
-            },
-            KEY.format(counted(measured.routed, "question")),
+            measured,
+            KEY.format(counted(measured["routed"], "question")),
         )
 
 
-def _share(value: float | None) -> str:
-    return "too dear" if value is None else f"{value:.1%}"
-
-
-@dataclass(frozen=True)
-class Newcomer:
-    """The model that joins, and what it did."""
-
-    name: str
-    history: OutcomeHistory
-    cost_nano: int
-    """Mean price of a question, rounded up."""
-
-    @classmethod
-    def of(cls, traces: TraceArrays, name: str | None = None) -> "Newcomer":
-        refuse_rounds(traces)
-        if name is None and traces.n_roles > 1:
-            raise InputError(f"say which of these joins: {', '.join(traces.roles)}")
-        if name is not None and name not in traces.roles:
-            raise InputError(f"{name} is none of these: {', '.join(traces.roles)}")
-        model = 0 if name is None else traces.roles.index(name)
-        history = OutcomeHistory.of(traces, model)
-        if not len(history.right):
-            raise InputError(f"no answer of {traces.roles[model]} is graded; record `gold`")
-        made = traces.made[:, 0][:, model]
-        cost = traces.cost_nano[made, 0, model]
-        return cls(traces.roles[model], history, -(-int(cost.sum()) // len(cost)))
-
-
-@dataclass(frozen=True)
-class RoutedBudget:
-    """What routing by estimated success comes to at one budget."""
-
-    budget_nano: int
-    """For a question, on average."""
-    without: float | None
-    """Share of right answers without the newcomer; None: nothing is so cheap."""
-    joined: float | None
-    """The same with it."""
-    share: float
-    """Of the questions that go to it."""
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {
-            "budget_usd": usd_from_nano(self.budget_nano),
-            "right_without": self.without,
-            "right_with": self.joined,
-            "share_asked": self.share,
-        }
-
-
-@dataclass(frozen=True)
-class Joined:
-    """What is known of the newcomer, and what it brings."""
-
-    newcomer: Newcomer
-    models: tuple[str, ...]
-    """The others."""
-    questions: int
-    """Of the pool."""
-    accuracy: float
-    """Its expected share of right answers on the pool's questions."""
-    interval: tuple[float, float]
-    """95 % of it."""
-    others: tuple[tuple[str, int, float], ...]
-    """The others, from the cheapest: name, mean price in nano-dollars, share of right answers."""
-    routed: int
-    """Questions that were held out to be routed."""
-    rows: tuple[RoutedBudget, ...]
-
-
-def join(
-    pool: TraceArrays, newcomer: Newcomer, *, budgets_nano: Sequence[int] = (), seed: int = 0
-) -> Joined:
-    """Say what a model would be worth to a pool."""
-    if newcomer.name in pool.roles:
-        raise InputError(f"{newcomer.name} is in the pool already; give its outcomes another role")
-    rng = np.random.default_rng(seed)
-    together = CopyGroups.of(pool.content, np.arange(len(pool)))
-    order = rng.permutation(together.distinct)
-    cut = int(LEARNED * len(order))
-    if cut < 1:
-        raise InputError("one question is too few: some are to learn from, others to route")
-    learned, asked = (
-        V0.fit(pool.take(together.all_of(order[:cut])), seed),
-        QuestionFeatures.of(pool),
-    )
-    ability = learned.ability(newcomer.history)
-    draws = rng.normal(size=(DRAWS, len(ability.mode)))
-    shares = learned.accuracy(ability, asked, draws)
-    low, high = np.quantile(shares, [LEVEL / 2, 1 - LEVEL / 2]).tolist()
-    made = pool.made[:, 0]
-    mean = -(-pool.cost_nano[:, 0].sum(axis=0) // np.maximum(made.sum(axis=0), 1))
-    prices = np.append(mean, newcomer.cost_nano)
-    first = router(learned, mean.astype(np.float64))
-    both = with_one_more(first, ability, prices.astype(np.float64))
-    right = (pool.correct[:, 0] & made).sum(axis=0) / np.maximum(made.sum(axis=0), 1)
-    rank = np.lexsort((np.array(pool.roles), mean)).tolist()
-    between = np.ceil(np.geomspace(max(1, prices.min()), max(1, prices.max()), BUDGETS))
-    budgets = list(budgets_nano) or [int(budget) for budget in between]
-    held = pool.take(np.sort(order[cut:]))
-    held = held.take(np.flatnonzero(_graded(held).any(axis=1)))
-    if not len(held):
-        raise InputError(f"{len(pool)} questions are too few: none is left to route")
-    before, after = _Curve.of(held, first), _Curve.of(held, both, newcomer.cost_nano)
-    rows = tuple(_routed(budget, before, after) for budget in budgets)
-    return Joined(
-        newcomer,
-        pool.roles,
-        len(pool),
-        float(learned.success(newcomer.history, asked).mean()),
-        (low, high),
-        tuple((pool.roles[m], int(mean[m]), float(right[m])) for m in rank),
-        len(held),
-        rows,
-    )
+def _prices(traces: TraceArrays) -> IntArray:
+    """Return what a question costs each model on average, rounded up, [L]."""
+    made = traces.made[:, 0].sum(axis=0)
+    mean: IntArray = -(-traces.cost_nano[:, 0].sum(axis=0) // np.maximum(made, 1))
+    return mean
 
 
 def _graded(pool: TraceArrays) -> BoolArray:
@@ -258,50 +195,31 @@ def _graded(pool: TraceArrays) -> BoolArray:
     return graded
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """What each operating point costs and brings."""
+def _routed(
+    held: TraceArrays, policy: V0Policy, budgets: Sequence[int], newcomer_nano: int | None = None
+) -> list[tuple[float | None, float]]:
+    """Route held-out questions within each budget, in nano-dollars a question on average.
 
-    total_nano: IntArray
-    """[G] for all questions."""
-    right: FloatArray
-    """[G] as recorded, and of the newcomer as estimated."""
-    expected: FloatArray
-    """[G] as estimated of all, which is what a point is chosen by."""
-    last: FloatArray
-    """[G] share of the questions that go to the last model."""
-    questions: int
+    Of the points that fit, the one is taken at which most right answers are expected. Whoever the
+    pool has not is the last model, and as right as it is expected to be.
 
-    @classmethod
-    def of(cls, held: TraceArrays, policy: V0Policy, newcomer_nano: int | None = None) -> "_Curve":
-        """Route held-out questions; whoever the pool has not is the last model."""
-        success = policy.success(held)
-        offered, cost, right = _graded(held), held.cost_nano[:, 0], held.correct[:, 0].astype(float)
-        if newcomer_nano is not None:
-            every = np.ones((len(held), 1))
-            offered = np.concatenate([offered, every > 0], axis=1)
-            cost = np.concatenate([cost, np.full((len(held), 1), newcomer_nano)], axis=1)
-            right = np.concatenate([right, success[:, -1:]], axis=1)
-        who = chosen(success, policy.cost, policy.values, offered)
-        rows = np.arange(len(held))[:, None]
-        return cls(
-            cost[rows, who].sum(axis=0),
-            right[rows, who].mean(axis=0),
-            success[rows, who].mean(axis=0),
-            (who == success.shape[1] - 1).mean(axis=0),
-            len(held),
-        )
-
-    def within(self, budget_nano: int) -> int | None:
-        fits = self.total_nano <= budget_nano * self.questions
-        return int(np.where(fits, self.expected, -1.0).argmax()) if fits.any() else None
-
-
-def _routed(budget: int, before: _Curve, after: _Curve) -> RoutedBudget:
-    without, joined = before.within(budget), after.within(budget)
-    return RoutedBudget(
-        budget,
-        None if without is None else float(before.right[without]),
-        None if joined is None else float(after.right[joined]),
-        0.0 if joined is None else float(after.last[joined]),
-    )
+    Returns:
+        The share right and the last model's share of the questions; None where no point fits.
+    """
+    success = policy.success(held)
+    offered, cost, right = _graded(held), held.cost_nano[:, 0], held.correct[:, 0].astype(float)
+    if newcomer_nano is not None:
+        every = np.ones((len(held), 1))
+        offered = np.concatenate([offered, every > 0], axis=1)
+        cost = np.concatenate([cost, np.full((len(held), 1), newcomer_nano)], axis=1)
+        right = np.concatenate([right, success[:, -1:]], axis=1)
+    who = chosen(success, policy.cost, policy.values, offered)
+    rows = np.arange(len(held))[:, None]
+    total, expected = cost[rows, who].sum(axis=0), success[rows, who].mean(axis=0)
+    share, last = right[rows, who].mean(axis=0), (who == success.shape[1] - 1).mean(axis=0)
+    found: list[tuple[float | None, float]] = []
+    for budget in budgets:
+        fits = total <= budget * len(held)
+        at = int(np.where(fits, expected, -1.0).argmax())
+        found.append((float(share[at]), float(last[at])) if fits.any() else (None, 0.0))
+    return found

@@ -1,19 +1,17 @@
 """What to pay for memory: learn on graded questions, then put contexts together under a budget."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.base import Progress
-from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
+from farthing.money import NANO_PER_USD, dollars, usd_from_nano
 from farthing.reports.table import Record, Table, counted
 from farthing.tasks.base import Question
 from farthing.tasks.questions import load_questions
@@ -31,13 +29,21 @@ from farthing_lab.methods.agents.budget_mem.policy import (
     tabulate,
     tiers_of,
 )
-from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport
+from farthing_lab.studies.study import (
+    Seed,
+    StudyContext,
+    StudyOption,
+    StudyReport,
+    usd,
+    write_lines,
+)
 from farthing_lab.tasks.linked_facts import extract, linked_facts
 from farthing_lab.tasks.local_search import LocalSearch, read_corpus
 
 if TYPE_CHECKING:
-    from farthing_lab.methods.agents.budget_mem.learner import Family, RouterLearner
+    from farthing_lab.methods.agents.budget_mem.learner import Family
 
+TIERS = ("low", "mid", "high")
 MADE_UP = 240
 """Questions about made-up documents."""
 KEY = (
@@ -81,32 +87,45 @@ class MemoryTiers:
     updates: Annotated[int, StudyOption("Of each of the twelve trainings.", least=1)] = 300
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "MemoryComparison":
-        from farthing_lab.methods.agents.budget_mem.learner import RouterLearner  # noqa: PLC0415 - torch
+    def measure(self, context: StudyContext) -> Record:
+        from farthing_lab.methods.agents.budget_mem.learner import (  # noqa: PLC0415 - torch
+            RouterLearner,
+            fit_family,
+        )
 
         if self.out is not None:
             context.check_file(self.out)
         world, learned, asked = self._questions(context)
         nano = int(self.budget * NANO_PER_USD)
-        progress = context.progress("trying all tiers"), context.progress("training")
+        check_budget(nano, len(asked))
+        tiers = context.progress("trying all tiers")
+        table = tabulate(learned, world.search, world.reader, tiers)
         learner = RouterLearner(updates=self.updates, seed=self.seed)
-        compared = compare_memories(world, learned, asked, nano, learner, progress)
-        context.remark(f"learned from {counted(compared.learned, 'graded question')}")
+        family = fit_family(table, learner=learner, progress=context.progress("training"))
+        contexts, rows = put_together(world, table, family, asked, nano)
+        context.remark(f"learned from {counted(len(learned), 'graded question')}")
         if self.out is not None:
-            lines = [
-                {
-                    "id": question.id,
-                    "question": question.text,
-                    "tiers": memory.said,
-                    "cost_usd": usd_from_nano(memory.cost_nano),
-                    "context": memory.context,
-                }
-                for question, memory in zip(asked, compared.rows[0].remembered, strict=True)
-            ]
-            text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
-            self.out.write_text(text + "\n", encoding="utf-8")
+            write_lines(
+                self.out,
+                (
+                    {
+                        "id": question.id,
+                        "question": question.text,
+                        "tiers": memory.said,
+                        "cost_usd": usd_from_nano(memory.cost_nano),
+                        "context": memory.context,
+                    }
+                    for question, memory in zip(asked, contexts, strict=True)
+                ),
+            )
             context.remark(f"contexts: {self.out}")
-        return compared
+        return {
+            "questions": len(asked),
+            "learned_from": len(learned),
+            "budget_usd": usd_from_nano(nano),
+            "weight": family.weights[family.within(nano / len(asked))],
+            "rows": rows,
+        }
 
     def _questions(self, context: StudyContext) -> tuple["World", list[Question], list[Question]]:
         """Return what is searched and who reads, what is learned from, and what is asked."""
@@ -137,77 +156,29 @@ class MemoryTiers:
         half = len(known) // 2
         return world, [known[i] for i in order[:half]], [known[i] for i in order[half:]]
 
-    def report(self, measured: "MemoryComparison") -> StudyReport:
-        n = len(measured.rows[0].remembered)
+    def report(self, measured: Record) -> StudyReport:
+        n = measured["questions"]
 
-        def right(record: Record) -> str:
-            mean = record["right"]
+        def right(row: Record) -> str:
+            mean = row["right"]
             if mean is None:
                 return "not graded"
             return f"{100 * mean:.1f} ± {196 * sqrt(mean * (1 - mean) / n):.1f}"
 
-        table = Table(
-            (
-                ("Memory", lambda r: r["name"] + (" *" if r["held"] else "")),
-                ("USD in all", lambda r: significant(r["total_cost_usd"])),
-                ("a question", lambda r: significant(r["cost_usd"])),
-                ("right, %", right),
-            ),
-            [row.record for row in measured.rows],
+        columns = (
+            ("Memory", lambda row: row["name"] + (" *" if row["held"] else "")),
+            usd("USD in all", "total_cost_usd"),
+            usd("a question", "cost_usd"),
+            ("right, %", right),
         )
         source = (self.documents or Path("made-up documents")).name
+        budget = f"a budget of {dollars(int(self.budget * NANO_PER_USD))}"
         return StudyReport(
-            f"{source}: {counted(n, 'question')}, a budget of {dollars(measured.budget_nano)}",
-            (table,),
-            {
-                "questions": n,
-                "learned_from": measured.learned,
-                "budget_usd": usd_from_nano(measured.budget_nano),
-                "weight": measured.weight,
-                "rows": table.records,
-            },
-            KEY.format(counted(measured.learned, "question")),
+            f"{source}: {counted(n, 'question')}, {budget}",
+            (Table(columns, measured["rows"]),),
+            measured,
+            KEY.format(counted(measured["learned_from"], "question")),
         )
-
-
-@dataclass(frozen=True)
-class MemoryRow:
-    """What one way of paying for memory comes to on the questions that are asked."""
-
-    name: str
-    remembered: tuple[Remembered, ...]
-    """One a question."""
-    right: tuple[bool, ...] | None
-    """Whether each is answered rightly; None where nobody knows."""
-    held: bool = False
-    """Whether it was held to the budget."""
-
-    @property
-    def cost_nano(self) -> int:
-        """What all questions cost together, in nano-dollars."""
-        return sum(memory.cost_nano for memory in self.remembered)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "held": self.held,
-            "total_cost_usd": usd_from_nano(self.cost_nano),
-            "cost_usd": usd_from_nano(self.cost_nano) / len(self.remembered),
-            "right": None if self.right is None else float(np.mean(self.right)),
-        }
-
-
-@dataclass(frozen=True)
-class MemoryComparison:
-    """Every way of paying, the one within the budget first."""
-
-    rows: tuple[MemoryRow, ...]
-    budget_nano: int
-    learned: int
-    """Questions that were learned from."""
-    weight: float
-    """What cost weighs in the first row."""
 
 
 @dataclass(frozen=True)
@@ -232,23 +203,6 @@ def stands(question: Question, context: str) -> bool:
     return any(re.search(rf"\b{re.escape(g.casefold())}\b", text) for g in question.gold)
 
 
-def compare_memories(
-    world: World,
-    graded: Sequence[Question],
-    asked: Sequence[Question],
-    budget_nano: int,
-    learner: "RouterLearner",
-    progress: tuple[Progress, Progress],
-) -> MemoryComparison:
-    """Learn what to pay for on graded questions, and put contexts together for others."""
-    from farthing_lab.methods.agents.budget_mem.learner import fit_family  # noqa: PLC0415 - torch
-
-    check_budget(budget_nano, len(asked))
-    table = tabulate(graded, world.search, world.reader, progress[0])
-    family = fit_family(table, learner=learner, progress=progress[1])
-    return put_together(world, table, family, asked, budget_nano)
-
-
 def check_budget(budget_nano: int, n: int) -> None:
     """Refuse a budget that does not pay for the low tiers of all questions."""
     least = least_nano(BUDGET_MEM.prices) * n
@@ -261,23 +215,47 @@ def check_budget(budget_nano: int, n: int) -> None:
 
 def put_together(
     world: World, table: TierTable, family: "Family", asked: Sequence[Question], budget_nano: int
-) -> MemoryComparison:
-    """Put contexts together for some questions: within the budget, and in other ways beside it."""
+) -> tuple[list[Remembered], list[Record]]:
+    """Put contexts together for some questions: within the budget, and in other ways beside it.
+
+    Returns:
+        A context for each within the budget, and a row for each way, that one first. Where a
+        question has no accepted answer, nobody knows how many contexts are right.
+    """
     mean = budget_nano / len(asked)
-    own = family.within(mean)
     right, cost = table.right.mean(axis=0), table.cost_nano.mean(axis=0)
     fixed = int(np.where(cost <= max(mean, cost.min()), right - 1e-15 * cost, -1.0).argmax())
     ways: list[tuple[str, Choose, int | None]] = [
-        ("BudgetMem", family.routers[own].choose, budget_nano),
+        ("BudgetMem", family.routers[family.within(mean)].choose, budget_nano),
         (f"fixed: {tier_names(tiers_of(fixed))}", Fixed(tiers_of(fixed)).choose, budget_nano),
     ]
     ways += [
         (f"BudgetMem, cost weighs {weights}", router.choose, None)
         for weights, router in _apart(family)
     ]
-    ways += [(f"all {name}", Fixed((k,) * len(MODULES)).choose, None) for k, name in _ALIKE]
-    rows = [_row(world, name, choose, asked, budget) for name, choose, budget in ways]
-    return MemoryComparison(tuple(rows), budget_nano, len(table), family.weights[own])
+    ways += [
+        (f"all {name}", Fixed((tier,) * len(MODULES)).choose, None)
+        for tier, name in enumerate(TIERS)
+    ]
+    graded, contexts, rows = all(question.gold for question in asked), [], list[Record]()
+    for name, choose, budget in ways:
+        contexts.append(under(world, choose, asked, budget))
+        known = [
+            world.reader(question, memory.context)
+            for question, memory in zip(asked, contexts[-1], strict=True)
+            if graded
+        ]
+        total = usd_from_nano(sum(memory.cost_nano for memory in contexts[-1]))
+        rows.append(
+            {
+                "name": name,
+                "held": budget is not None,
+                "total_cost_usd": total,
+                "cost_usd": total / len(asked),
+                "right": float(np.mean(known)) if graded else None,
+            }
+        )
+    return contexts[0], rows
 
 
 def _apart(family: "Family") -> list[tuple[str, Router]]:
@@ -291,16 +269,13 @@ def _apart(family: "Family") -> list[tuple[str, Router]]:
     return [(f"{a:g}" if a == b else f"{a:g} to {b:g}", router) for a, b, router in apart]
 
 
-_ALIKE = ((0, "low"), (1, "mid"), (2, "high"))
-
-
 def tier_names(tiers: Sequence[int]) -> str:
     """Write tiers in a few letters, in the order of the modules.
 
     >>> tier_names((0, 1, 2, 1, 0))
     'low mid high mid low'
     """
-    return " ".join(("low", "mid", "high")[tier] for tier in tiers)
+    return " ".join(TIERS[tier] for tier in tiers)
 
 
 def under(
@@ -315,18 +290,3 @@ def under(
         done.append(BUDGET_MEM.remember(question.text, world.search, choose, room))
         left = None if left is None else left - done[-1].cost_nano
     return done
-
-
-def _row(
-    world: World,
-    name: str,
-    choose: Choose,
-    asked: Sequence[Question],
-    budget_nano: int | None,
-) -> MemoryRow:
-    done = under(world, choose, asked, budget_nano)
-    right = None
-    if all(question.gold for question in asked):
-        pairs = zip(asked, done, strict=True)
-        right = tuple(world.reader(question, memory.context) for question, memory in pairs)
-    return MemoryRow(name, tuple(done), right, budget_nano is not None)

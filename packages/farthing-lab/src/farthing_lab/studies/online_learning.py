@@ -15,8 +15,8 @@ import numpy as np
 from farthing.errors import InputError
 from farthing.methods.base import Progress, Silent, load
 from farthing.methods.cards import card, system
-from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
-from farthing.reports.table import Heading, Table, counted, share_interval
+from farthing.money import NANO_PER_USD, dollars, usd_from_nano
+from farthing.reports.table import Heading, Record, Table, counted
 from farthing.traces.arrays import FloatArray, IntArray, TraceArrays
 from farthing.traces.files import check_suffix, read_all_records, write_traces
 from farthing.traces.pool import is_pool
@@ -33,12 +33,7 @@ from farthing_lab.methods.bandits.base import (
     features_of,
     settle,
 )
-from farthing_lab.methods.bandits.off_policy import (
-    OffPolicyValue,
-    PropensityLog,
-    recorded,
-    value_of,
-)
+from farthing_lab.methods.bandits.off_policy import PropensityLog, recorded, value_of
 from farthing_lab.studies.study import (
     LEVEL,
     Seed,
@@ -48,7 +43,9 @@ from farthing_lab.studies.study import (
     TracesFiles,
     asked_of_each,
     file_names,
+    interval,
     right_interval,
+    usd,
 )
 
 REPORT_EVERY = 50
@@ -84,7 +81,7 @@ class OnlineLearning:
     ] = None
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "Exploration":
+    def measure(self, context: StudyContext) -> Record:
         if self.log is not None:
             context.check_file(self.log)
             check_suffix(self.log)
@@ -105,109 +102,75 @@ class OnlineLearning:
             context.remark(
                 f"note: {lacking:,} questions lack a graded answer of some model and are left out"
             )
-        progress = context.progress("asking")
-        explored = explore(
-            stream, bandit, nano, name=self.bandit, floor=self.floor, progress=progress
+        session, choices, rows = explore(
+            stream,
+            bandit,
+            nano,
+            name=self.bandit,
+            floor=self.floor,
+            progress=context.progress("asking"),
         )
         if self.log is not None:
-            traces = read_all_records(self.traces)[0]
-            write_traces(self.log, recorded(traces, explored.ids, explored.choices))
+            traces, ids = read_all_records(self.traces)[0], stream.traces.ids[: len(choices)]
+            write_traces(self.log, recorded(traces, ids.tolist(), choices))
             context.remark(f"record: {self.log}")
-        return explored
-
-    def report(self, measured: "Exploration") -> StudyReport:
-        n = measured.questions
-        calls = measured.session.calls.tolist()
-        columns: list[Heading] = [
-            ("Who answers", lambda r: r["name"]),
-            ("spent, USD", lambda r: significant(r["spent_usd"], 4)),
-            ("answered", lambda r: f"{r['answered']:,}"),
-            ("right", lambda r: f"{r['right'] / r['answered']:.1%}" if r["answered"] else ""),
-            ("of all", lambda r: f"{r['right'] / n:.1%}" if r["answered"] else ""),
-            ("95 % of right", lambda r: share_interval(r["right_interval"])),
-        ]
-        table = Table(columns, [row.record for row in measured.rows], bold=(0,))
-        body: tuple[Table | str, ...] = (table, asked_of_each(measured.models, calls))
-        record: dict[str, Any] = {
-            "questions": n,
-            "budget_usd": usd_from_nano(measured.budget_nano),
-            "asked": dict(zip(measured.models, calls, strict=True)),
-            "rows": table.records,
+        found: dict[str, Any] = {
+            "questions": len(stream),
+            "budget_usd": usd_from_nano(nano),
+            "asked": dict(zip(names, session.calls.tolist(), strict=True)),
+            "rows": rows,
         }
         if self.value_of is not None:
-            value, really = measured.value_of(self.value_of)
-            body = (*body, _value_in_words(self.value_of, value, really))
-            record["value_of"] = {
+            arm = names.index(self.value_of)
+            grades = stream.right[range(len(choices)), [choice.arm for choice in choices]]
+            value = value_of(PropensityLog.of(choices, grades.tolist()), arm, LEVEL)
+            found["value_of"] = {
                 "model": self.value_of,
                 "estimate": value.estimate,
                 "interval": [value.low, value.high],
                 "agreed": value.agreed,
                 "questions": value.questions,
-                "really": really,
+                "really": float(stream.right[:, arm].mean()),
             }
-        budget = f"a budget of {dollars(measured.budget_nano)}"
-        title = f"{file_names(self.traces)}: {counted(n, 'question')}, {budget}"
-        return StudyReport(title, body, record, KEY)
+        return found
+
+    def report(self, measured: Record) -> StudyReport:
+        n = measured["questions"]
+        columns: list[Heading] = [
+            ("Who answers", lambda row: row["name"]),
+            usd("spent, USD", "spent_usd", 4),
+            ("answered", lambda row: f"{row['answered']:,}"),
+            (
+                "right",
+                lambda row: f"{row['right'] / row['answered']:.1%}" if row["answered"] else "",
+            ),
+            ("of all", lambda row: f"{row['right'] / n:.1%}" if row["answered"] else ""),
+            interval("95 % of right", "right_interval"),
+        ]
+        said = [_in_words(measured["value_of"])] if "value_of" in measured else []
+        budget = f"a budget of {dollars(int(self.budget * NANO_PER_USD))}"
+        return StudyReport(
+            f"{file_names(self.traces)}: {counted(n, 'question')}, {budget}",
+            (
+                Table(columns, measured["rows"], bold=(0,)),
+                asked_of_each(measured["asked"]),
+                *said,
+            ),
+            measured,
+            KEY,
+        )
 
 
-def _value_in_words(model: str, value: OffPolicyValue, really: float) -> str:
-    if value.estimate is None:
+def _in_words(value: Record) -> str:
+    model, (low, high) = value["model"], value["interval"]
+    if value["estimate"] is None:
         return f"{model} was never drawn while the budget allowed it; nothing is known."
     return (
         f"By this record alone {model}, asked for everything, is right on "
-        f"{value.estimate:.1%} (95 %: {value.low:.1%} to {value.high:.1%}); it was drawn on "
-        f"{value.agreed:,} of {counted(value.questions, 'question')}. Really it is {really:.1%}."
+        f"{value['estimate']:.1%} (95 %: {low:.1%} to {high:.1%}); it was drawn on "
+        f"{value['agreed']:,} of {counted(value['questions'], 'question')}. "
+        f"Really it is {value['really']:.1%}."
     )
-
-
-@dataclass(frozen=True)
-class ExplorationRow:
-    """One way to spend the budget."""
-
-    name: str
-    spent_nano: int
-    answered: int
-    """Questions that were answered before the money was gone."""
-    right: float
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The row for JSON; the exact 95 % interval is of the right answers among those given."""
-        return {
-            "name": self.name,
-            "spent_usd": usd_from_nano(self.spent_nano),
-            "answered": self.answered,
-            "right": self.right,
-            "right_interval": right_interval(self.right, self.answered) if self.answered else None,
-        }
-
-
-@dataclass(frozen=True)
-class Exploration:
-    """What came of a stream."""
-
-    models: tuple[str, ...]
-    questions: int
-    budget_nano: int
-    rows: tuple[ExplorationRow, ...]
-    """The bandit first."""
-    session: BanditSession
-    """Where the bandit's stream ended."""
-    ids: tuple[str, ...]
-    """Of the questions that were asked, in their order."""
-    choices: tuple[ArmChoice, ...]
-    """Of those questions."""
-    log: PropensityLog | None
-    """None where nothing could be asked."""
-    really: tuple[float, ...]
-    """Share of each model's recorded answers that are right."""
-
-    def value_of(self, model: str) -> tuple[OffPolicyValue, float]:
-        """Return what a model asked for everything would have come to, as recorded and really."""
-        if self.log is None:
-            raise InputError("the budget pays for no question; there is no record to judge by")
-        at = self.models.index(model)
-        return value_of(self.log, at, LEVEL), self.really[at]
 
 
 @dataclass(frozen=True)
@@ -265,80 +228,86 @@ def explore(
     name: str = "bandit",
     floor: float = FLOOR,
     progress: Progress | None = None,
-) -> Exploration:
-    """Let a bandit spend a budget on a stream, and lay other ways beside it."""
+) -> tuple[BanditSession, list[ArmChoice], list[Record]]:
+    """Let a bandit spend a budget on a stream, and lay other ways beside it.
+
+    Returns:
+        Where its stream ended, what it chose, and a row for each way to spend, its own first.
+    """
     progress = progress or Silent()
     rng = np.random.default_rng([stream.seed, 2])
     session = begin(bandit, stream.arms, budget_nano, len(stream), DIMENSIONS, floor)
-    choices, grades = list[ArmChoice](), list[float]()
+    choices, right = list[ArmChoice](), 0.0
     for at in range(len(stream)):
         choice = choose(bandit, session, stream.features[at], rng)
         if choice is None:
             break
         choices.append(choice)
-        grades.append(float(stream.right[at, choice.arm]))
+        grade = float(stream.right[at, choice.arm])
+        right += grade
         cost = int(stream.cost_nano[at, choice.arm])
-        session = settle(bandit, choice.session, choice, grades[-1], cost)
+        session = settle(bandit, choice.session, choice, grade, cost)
         if at % REPORT_EVERY == 0:
             progress.update(at, len(stream), {"cost": session.day.spent_nano / budget_nano})
     progress.update(len(stream), len(stream), {})
-    mine = ExplorationRow(name, session.day.spent_nano, len(choices), sum(grades))
-    return Exploration(
-        models=stream.traces.roles,
-        questions=len(stream),
-        budget_nano=budget_nano,
-        rows=(mine, *_others(stream, budget_nano)),
-        session=session,
-        ids=tuple(stream.traces.ids[: len(choices)].tolist()),
-        choices=tuple(choices),
-        log=PropensityLog.of(choices, grades) if choices else None,
-        really=tuple(stream.right.mean(axis=0).tolist()),
-    )
+    mine = _row(name, session.day.spent_nano, len(choices), right)
+    return session, choices, [mine, *_others(stream, budget_nano)]
 
 
-def _others(stream: Stream, budget_nano: int) -> list[ExplorationRow]:
+def _row(name: str, spent_nano: int, answered: int, right: float) -> Record:
+    """Return one way to spend: what it came to before the money was gone.
+
+    The exact 95 % interval is of the right answers among those given.
+    """
+    return {
+        "name": name,
+        "spent_usd": usd_from_nano(spent_nano),
+        "answered": answered,
+        "right": right,
+        "right_interval": right_interval(right, answered) if answered else None,
+    }
+
+
+def _others(stream: Stream, budget_nano: int) -> list[Record]:
     n, mean = len(stream), stream.cost_nano.mean(axis=0)
     cheapest, strongest = int(mean.argmin()), int(stream.right.mean(axis=0).argmax())
-    drawn = np.random.default_rng([stream.seed, 3]).integers(len(mean), size=n)
     rate = stream.right.mean(axis=0)[None], mean[None].astype(np.float64)
     best = optimum(*rate, budget_nano / n) * n
-    spent = min(budget_nano, int(mean[strongest] * n))
-    rows = [
-        _until_gone("drawn at random", stream, drawn, budget_nano),
-        _until_gone(
-            f"cheapest: {stream.arms[cheapest].name}", stream, np.full(n, cheapest), budget_nano
-        ),
-        _until_gone(
-            f"strongest: {stream.arms[strongest].name}", stream, np.full(n, strongest), budget_nano
-        ),
-        ExplorationRow("best mixture, in hindsight", spent, n, best),
+    drawn = np.random.default_rng([stream.seed, 3]).integers(len(mean), size=n)
+    ways = {
+        "drawn at random": drawn,
+        f"cheapest: {stream.arms[cheapest].name}": np.full(n, cheapest),
+        f"strongest: {stream.arms[strongest].name}": np.full(n, strongest),
+    }
+    return [
+        *(_until_gone(name, stream, arms, budget_nano) for name, arms in ways.items()),
+        _row("best mixture, in hindsight", min(budget_nano, int(mean[strongest] * n)), n, best),
+        *fitted_on_everything(stream.traces, budget_nano, stream.seed),
     ]
-    after = fitted_on_everything(stream.traces, budget_nano, stream.seed)
-    return rows if after is None else [*rows, after]
 
 
-def fitted_on_everything(traces: TraceArrays, budget_nano: int, seed: int) -> ExplorationRow | None:
+def fitted_on_everything(traces: TraceArrays, budget_nano: int, seed: int) -> list[Record]:
     """Return a policy trained on these questions, with every grade, within a budget for them all.
 
     It is FrugalGPT, which reads the replies that it has paid for; of its settings the one that is
-    right most often here. None where none fits.
+    right most often here. Nothing where none fits.
     """
     method = card("frugal-gpt")
     fitted = load(method.learner).fit(traces, Fraction(1, 10), seed, Silent())
     points = fitted.policy.points(traces)
     cost, right = points.cost_nano.sum(axis=0), points.correct.sum(axis=0)
     if cost.min() > budget_nano:
-        return None
+        return []
     at = int(np.where(cost <= budget_nano, right, -1).argmax())
     name = f"{method.label}, trained on all of it"
-    return ExplorationRow(name, int(cost[at]), len(traces), float(right[at]))
+    return [_row(name, int(cost[at]), len(traces), float(right[at]))]
 
 
-def _until_gone(name: str, stream: Stream, arms: IntArray, budget_nano: int) -> ExplorationRow:
+def _until_gone(name: str, stream: Stream, arms: IntArray, budget_nano: int) -> Record:
     rows = np.arange(len(stream))
     cost = stream.cost_nano[rows, arms]
     before = np.concatenate([[0], np.cumsum(cost)[:-1]])
     largest = np.array([arm.largest_nano for arm in stream.arms])[arms]
     stopped = before + largest > budget_nano
     n = int(stopped.argmax()) if stopped.any() else len(stream)
-    return ExplorationRow(name, int(cost[:n].sum()), n, float(stream.right[rows, arms][:n].sum()))
+    return _row(name, int(cost[:n].sum()), n, float(stream.right[rows, arms][:n].sum()))

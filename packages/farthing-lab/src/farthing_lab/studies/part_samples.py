@@ -26,6 +26,7 @@ from farthing.traces.pool import leaders, sampled
 from farthing_lab.methods.allocators.agent_tts import Space
 from farthing_lab.methods.allocators.base import ItemBatch
 from farthing_lab.studies.self_consistency import grades_by_answer, permuted
+from farthing_lab.studies.study import WIDE, mean_and_half
 
 LEAST = 1e-3
 """A part's chance counts as at least this where logarithms or quotients are taken."""
@@ -131,12 +132,12 @@ class MeasuredParts:
     def interval(self, choice: IntArray) -> tuple[float, float]:
         each = self.tasks(choice)
         if self.together:
-            return float(each.mean()), 1.96 * float(each.std(ddof=1)) / len(each) ** 0.5
+            return mean_and_half(each)
         rows = [one[k] for one, k in zip(self.right, choice.tolist(), strict=True)]
         relative = sum(
             float(one.var(ddof=1)) / len(one) / max(float(one.mean()), LEAST) ** 2 for one in rows
         )
-        return float(each[0]), 1.96 * float(each[0]) * relative**0.5
+        return float(each[0]), WIDE * float(each[0]) * relative**0.5
 
 
 def measure(parts: Sequence[PipelinePart], *, orders: int = ORDERS, seed: int = 0) -> MeasuredParts:
@@ -150,7 +151,15 @@ def measure(parts: Sequence[PipelinePart], *, orders: int = ORDERS, seed: int = 
     samples = np.zeros_like(model)
     rights, costs = [], []
     for i, part in enumerate(parts):
-        rows = shared if shared.size else _own_ids(part)
+        rows = shared
+        if not shared.size:
+            own = set.intersection(*(set(one.ids.tolist()) for one in part.models.values()))
+            if len(own) < FEWEST:
+                raise InputError(
+                    f"{part.name}: its models have {len(own)} questions in common; "
+                    f"give {FEWEST} or more"
+                )
+            rows = np.array(sorted(own))
         right, cost = np.zeros((width, len(rows))), np.zeros((width, len(rows)))
         at = 0
         for number, name in enumerate(models):
@@ -177,15 +186,6 @@ def shared_ids(parts: Sequence[PipelinePart]) -> Ids:
     common = set.intersection(*sets)
     enough = len(common) >= FEWEST and 2 * len(common) >= max(map(len, sets))
     return np.array(sorted(common) if enough else [], dtype=np.str_)
-
-
-def _own_ids(part: PipelinePart) -> Ids:
-    common = set.intersection(*(set(one.ids.tolist()) for one in part.models.values()))
-    if len(common) < FEWEST:
-        raise InputError(
-            f"{part.name}: its models have {len(common)} questions in common; give {FEWEST} or more"
-        )
-    return np.array(sorted(common))
 
 
 def in_rows(part: PipelinePart, model: str, ids: Ids) -> TraceArrays:

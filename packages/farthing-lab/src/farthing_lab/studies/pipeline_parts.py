@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -42,40 +42,18 @@ from farthing_lab.studies.part_samples import (
     read_parts,
     shared_ids,
 )
-from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport
+from farthing_lab.studies.study import (
+    Seed,
+    StudyContext,
+    StudyOption,
+    StudyReport,
+    mean_and_half,
+    percent,
+    usd,
+)
 
 CURVES = "Plan-and-Budget, by curves"
 CREDIT, PACKED = "Plan-and-Budget, by credit", "knapsack on caps"
-
-
-@dataclass(frozen=True)
-class Capped:
-    """One way to share the tokens."""
-
-    name: str
-    cap: IntArray
-    """[m]; together what was given."""
-    tokens: float
-    """That a task really takes, on average; as the next two of tasks that chose nothing."""
-    right: float
-    half_interval: float
-
-    @property
-    def e3(self) -> float:
-        return efficiency(self.right, self.tokens)
-
-
-@dataclass(frozen=True)
-class Caps:
-    """All ways, the last one without any cap."""
-
-    parts: tuple[str, ...]
-    models: tuple[str, ...]
-    """Who does each part."""
-    tokens: int
-    rows: tuple[Capped, ...]
-    tasks: int
-    """Measured on."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +83,13 @@ class CappedReplies:
         return np.array([float(self.under(one)[0].mean()) for one in caps.tolist()])
 
 
-def cap(parts: Sequence[PipelinePart], tokens: int, *, seed: int = 0) -> Caps:
-    """Share tokens among the parts of a task in several ways."""
+def cap(parts: Sequence[PipelinePart], tokens: int, *, seed: int = 0) -> Record:
+    """Share tokens among the parts of a task in several ways.
+
+    Returns:
+        Who does each part, and a row for each way, the last one without any cap: its caps, which
+        add up to what was given, and what tasks that chose nothing really take and come to.
+    """
     ids = shared_ids(parts)
     if not ids.size:
         raise InputError("the parts' traces have different ids; give each task one id in all files")
@@ -114,18 +97,31 @@ def cap(parts: Sequence[PipelinePart], tokens: int, *, seed: int = 0) -> Caps:
         raise InputError(f"{tokens} tokens are fewer than one for each of {len(parts)} parts")
     order = np.random.default_rng(seed).permutation(len(ids))
     learned, measured = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :]
-    names, ours, others = [], [], []
+    models, ours, others = {}, [], []
     for part in parts:
         every = {name: _replies(part, name, ids) for name in part.models}
         best = max(every, key=lambda name: float(every[name].right[learned].mean()))
-        names.append(best)
+        models[part.name] = best
         ours.append(every[best].take(learned))
         others.append(every[best].take(measured))
-    credit = np.array([part.credit for part in parts])
-    ways = shared(ours, credit, tokens)
+    ways = shared(ours, np.array([part.credit for part in parts]), tokens)
     ways["no cap"] = np.array([int(one.length.max()) for one in others])
-    rows = tuple(_capped(name, caps, others) for name, caps in ways.items())
-    return Caps(tuple(part.name for part in parts), tuple(names), tokens, rows, len(measured))
+    rows = []
+    for name, caps in ways.items():
+        each = [one.under(most) for one, most in zip(others, caps.tolist(), strict=True)]
+        right, half = mean_and_half(np.prod([chances for chances, _ in each], axis=0))
+        taken = float(sum(lengths.mean() for _, lengths in each))
+        rows.append(
+            {
+                "name": name,
+                "caps": dict(zip(models, caps.tolist(), strict=True)),
+                "tokens": taken,
+                "right": right,
+                "right_half_interval": half,
+                "e3": efficiency(right, taken),
+            }
+        )
+    return {"tokens": tokens, "tasks": len(measured), "models": models, "rows": rows}
 
 
 def shared(ours: Sequence[CappedReplies], credit: FloatArray, tokens: int) -> dict[str, IntArray]:
@@ -160,14 +156,6 @@ def _replies(part: PipelinePart, model: str, ids: Ids) -> CappedReplies:
     if length is None or np.isnan(length[:, :, 0]).any():
         raise InputError(f"{part.name}, {model}: no lengths; record `output_tokens` of each reply")
     return CappedReplies(arrays.correct[:, :, 0], length[:, :, 0].astype(np.int64))
-
-
-def _capped(name: str, caps: IntArray, others: Sequence[CappedReplies]) -> Capped:
-    each = [one.under(most) for one, most in zip(others, caps.tolist(), strict=True)]
-    right = np.prod([one for one, _ in each], axis=0)
-    taken = float(sum(lengths.mean() for _, lengths in each))
-    half = 1.96 * float(right.std(ddof=1)) / len(right) ** 0.5
-    return Capped(name, caps, taken, float(right.mean()), half)
 
 
 EVENLY = "even shares"
@@ -212,7 +200,7 @@ class PipelineParts:
     ] = None
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "SharedBudget | Caps":
+    def measure(self, context: StudyContext) -> Record:
         del context  # nothing is said on the way
         if (self.budget is None) == (self.tokens is None):
             raise InputError("say what a task may cost: --budget USD, or --tokens N; one of both")
@@ -227,131 +215,78 @@ class PipelineParts:
         if self.budget is None:
             return cap(parts, self.tokens or 0, seed=self.seed)
         nano, trials = int(self.budget * NANO_PER_USD), self.trials or 60
-        return share(measure(parts, seed=self.seed), nano, allocator, trials=trials, seed=self.seed)
+        measured = measure(parts, seed=self.seed)
+        return share(measured, nano, allocator, trials=trials, seed=self.seed).record
 
-    def report(self, measured: "SharedBudget | Caps") -> StudyReport:
-        name = self.parts.name
-        return _of_tokens(measured, name) if isinstance(measured, Caps) else _of_usd(measured, name)
+    def report(self, measured: Record) -> StudyReport:
+        draw = _of_tokens if "tokens" in measured else _of_usd
+        return draw(measured, self.parts.name)
 
 
-def _of_usd(shared: "SharedBudget", source: str) -> StudyReport:
-    records = [_record(shared, row) for row in shared.rows]
+def _of_usd(found: Record, source: str) -> StudyReport:
+    rows = found["rows"]
     ways = Table(
         (
-            ("Budget shared by", lambda r: r["name"]),
-            (
-                "USD a task",
-                lambda r: significant(r["cost_usd"], 4) if r["parts"] else "none fits",
-            ),
-            ("right", lambda r: f"{r['right']:.1%}" if r["parts"] else ""),
-            ("95 %", lambda r: _within_half(r) if r["parts"] else ""),
+            ("Budget shared by", lambda row: row["name"]),
+            usd("USD a task", "cost_usd", 4, none="none fits"),
+            percent("right", "right"),
+            ("95 %", lambda row: _within_half(row) if row["parts"] else ""),
         ),
-        records,
+        rows,
         bold=(0,),
     )
-    beside = next(record for record in records if record["name"] == EVENLY)
-    names = shared.measured.parts
+    ours, even = rows[0]["parts"], next(row for row in rows if row["name"] == EVENLY)["parts"]
     each = Table(
-        (
-            ("Part", lambda r: r["part"]),
-            *_gets("ours", "USD"),
-            *_gets("even", "even: USD"),
-        ),
-        [
-            {
-                "part": part,
-                "ours": (records[0]["parts"] or {}).get(part),
-                "even": (beside["parts"] or {}).get(part),
-            }
-            for part in names
-        ],
+        (("Part", lambda row: row["part"]), *_gets("ours", "USD"), *_gets("even", "even: USD")),
+        [{"part": part, "ours": ours[part], "even": even[part]} for part in ours],
     )
+    budget = dollars(found["budget_usd"] * NANO_PER_USD)
     return StudyReport(
-        f"{source}: {len(names)} parts, {counted(shared.tasks, 'task')} to measure on, a budget "
-        f"of {dollars(shared.budget_nano)} a task",
+        f"{source}: {len(ours)} parts, {counted(found['tasks'], 'task')} to measure on, a budget "
+        f"of {budget} a task",
         (ways, each),
-        {
-            "budget_usd": usd_from_nano(shared.budget_nano),
-            "tasks": shared.tasks,
-            "same_tasks_in_all_parts": shared.measured.together,
-            "rows": records,
-        },
+        found,
         KEY,
     )
 
 
 def _gets(who: str, heading: str) -> list[Heading]:
-    def option(record: Record) -> str:
-        gets = record[who]
+    def option(gets: Record) -> str:
         times = gets["samples"]
         return str(gets["model"]) if times == 1 else f"{gets['model']} x{times}"
 
     return [
-        (heading, lambda r: significant(r[who]["expected_cost_usd"], 3) if r[who] else ""),
-        ("gets", lambda r: option(r) if r[who] else ""),
-        ("right", lambda r: f"{r[who]['chance']:.1%}" if r[who] else ""),
+        (heading, lambda row: significant(row[who]["expected_cost_usd"], 3)),
+        ("gets", lambda row: option(row[who])),
+        ("right", lambda row: f"{row[who]['chance']:.1%}"),
     ]
 
 
-def _of_tokens(caps: Caps, source: str) -> StudyReport:
-    records = [
-        {
-            "name": row.name,
-            "caps": dict(zip(caps.parts, row.cap.tolist(), strict=True)),
-            "tokens": row.tokens,
-            "right": row.right,
-            "right_half_interval": row.half_interval,
-            "e3": row.e3,
-        }
-        for row in caps.rows
-    ]
+def _of_tokens(found: Record, source: str) -> StudyReport:
     ways = Table(
         (
-            ("Shared by", lambda r: r["name"]),
-            ("tokens", lambda r: f"{r['tokens']:.1f}"),
-            ("right", lambda r: f"{r['right']:.1%}"),
+            ("Shared by", lambda row: row["name"]),
+            ("tokens", lambda row: f"{row['tokens']:.1f}"),
+            percent("right", "right"),
             ("95 %", _within_half),
-            ("E3 x 1000", lambda r: f"{1000 * r['e3']:.2f}"),
-            ("caps", lambda r: " ".join(map(str, r["caps"].values()))),
+            ("E3 x 1000", lambda row: f"{1000 * row['e3']:.2f}"),
+            ("caps", lambda row: " ".join(map(str, row["caps"].values()))),
         ),
-        records,
+        found["rows"],
     )
-    models = dict(zip(caps.parts, caps.models, strict=True))
-    who = ", ".join(f"{part} ({model})" for part, model in models.items())
+    who = ", ".join(f"{part} ({model})" for part, model in found["models"].items())
     return StudyReport(
-        f"{source}: {len(caps.parts)} parts, {counted(caps.tasks, 'task')} to measure on, "
-        f"{counted(caps.tokens, 'token')} a task",
+        f"{source}: {len(found['models'])} parts, {counted(found['tasks'], 'task')} to measure on, "
+        f"{counted(found['tokens'], 'token')} a task",
         (ways, f"Caps are of {who}."),
-        {"tokens": caps.tokens, "tasks": caps.tasks, "models": models, "rows": records},
+        found,
         CAPS_KEY,
     )
 
 
-def _within_half(record: Record) -> str:
-    right, half = record["right"], record["right_half_interval"]
+def _within_half(row: Record) -> str:
+    right, half = row["right"], row["right_half_interval"]
     return share_interval((max(0.0, right - half), min(1.0, right + half)))
-
-
-def _record(shared: "SharedBudget", row: "SharedRow") -> dict[str, Any]:
-    if row.choice is None:
-        return {"name": row.name, "parts": None}
-    measured = shared.measured
-    return {
-        "name": row.name,
-        "cost_usd": usd_from_nano(row.cost_nano),
-        "expected_cost_usd": usd_from_nano(row.expected_nano),
-        "right": row.right,
-        "right_half_interval": row.half_interval,
-        "parts": {
-            name: {
-                "model": measured.models[int(measured.model[i, k])],
-                "samples": int(measured.samples[i, k]),
-                "expected_cost_usd": usd_from_nano(int(shared.batch.expected_nano[i, k])),
-                "chance": float(shared.batch.value[i, k]),
-            }
-            for i, (name, k) in enumerate(zip(measured.parts, row.choice.tolist(), strict=True))
-        },
-    }
 
 
 @dataclass(frozen=True)
@@ -381,6 +316,36 @@ class SharedBudget:
     """That of the allocator that was asked for first."""
     tasks: int
     """Measured on."""
+
+    @property
+    def record(self) -> Record:
+        return {
+            "budget_usd": usd_from_nano(self.budget_nano),
+            "tasks": self.tasks,
+            "same_tasks_in_all_parts": self.measured.together,
+            "rows": [self._row(row) for row in self.rows],
+        }
+
+    def _row(self, row: SharedRow) -> Record:
+        if row.choice is None:
+            return {"name": row.name, "parts": None}
+        measured, batch = self.measured, self.batch
+        return {
+            "name": row.name,
+            "cost_usd": usd_from_nano(row.cost_nano),
+            "expected_cost_usd": usd_from_nano(row.expected_nano),
+            "right": row.right,
+            "right_half_interval": row.half_interval,
+            "parts": {
+                name: {
+                    "model": measured.models[int(measured.model[i, k])],
+                    "samples": int(measured.samples[i, k]),
+                    "expected_cost_usd": usd_from_nano(int(batch.expected_nano[i, k])),
+                    "chance": float(batch.value[i, k]),
+                }
+                for i, (name, k) in enumerate(zip(measured.parts, row.choice.tolist(), strict=True))
+            },
+        }
 
 
 def share(

@@ -13,13 +13,13 @@ import numpy as np
 
 from farthing.errors import InputError
 from farthing.methods.base import Progress
-from farthing.money import significant, usd_from_nano
+from farthing.money import usd_from_nano
 from farthing.promises.statistics.binomial import binomial_cdf
 from farthing.reports.table import Heading, Record, Table, counted
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.grades.overlay import ungraded_questions
 from farthing.traces.pool import leaders, sampled
-from farthing_lab.methods.allocators.pets import FIRST, Bucket, Pets, SamplingPlan
+from farthing_lab.methods.allocators.pets import FIRST, Pets, SamplingPlan
 from farthing_lab.studies.study import (
     Seed,
     StudyContext,
@@ -27,12 +27,12 @@ from farthing_lab.studies.study import (
     StudyReport,
     TracesFiles,
     file_names,
+    mean_and_half,
+    usd,
 )
 
 UNIFORM, ADAPTIVE = "the same for each", "adaptive consistency"
 BATCH, STREAM = "PETS, as one batch", "PETS, one by one"
-WIDE = 1.96
-"""Standard errors of a 95 % interval."""
 THRESHOLDS = 1.0 - np.geomspace(0.5, 1e-6, 80)
 """Of adaptive consistency: how sure it has to be that the leader stays."""
 
@@ -53,66 +53,64 @@ class SelfConsistency:
     orders: Annotated[int, StudyOption("Orders to draw samples in.", least=1)] = 20
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "SampleComparison":
-        return compare(
-            context.read_samples(self.traces),
+    def measure(self, context: StudyContext) -> Record:
+        traces = context.read_samples(self.traces)
+        ways, plan = compare(
+            traces,
             self.per_question,
             orders=self.orders,
             seed=self.seed,
             progress=context.progress("drawing samples"),
         )
+        return {
+            "questions": len(traces),
+            "per_question": self.per_question,
+            "orders": self.orders,
+            "rows": [way.record for way in ways],
+            "plan": [
+                {
+                    "agree": bucket.agree,
+                    "share": bucket.share,
+                    "samples": sum(bucket.samples) / len(bucket.samples),
+                    "slope": bucket.slope,
+                    "offset": bucket.offset,
+                }
+                for bucket in (plan.buckets if plan else ())
+            ],
+        }
 
-    def report(self, measured: "SampleComparison") -> StudyReport:
-        n = len(measured.every.right)
+    def report(self, measured: Record) -> StudyReport:
         columns: list[Heading] = [
-            ("Samples", lambda r: r["name"]),
-            ("USD a question", lambda r: significant(r["cost_usd"])),
-            ("samples", lambda r: f"{r['samples']:.1f}"),
+            ("Samples", lambda row: row["name"]),
+            usd("USD a question", "cost_usd"),
+            ("samples", lambda row: f"{row['samples']:.1f}"),
             (
                 "right, %",
-                lambda r: "not graded" if isnan(r["right"]) else _in_percent(r, "right"),
+                lambda row: "not graded" if isnan(row["right"]) else _in_percent(row, "right"),
             ),
-            ("vote of all, %", lambda r: _in_percent(r, "same_as_all")),
+            ("vote of all, %", lambda row: _in_percent(row, "same_as_all")),
         ]
-        table = Table(columns, [way.record for way in (*measured.results, measured.every)])
-        buckets = () if measured.plan is None else measured.plan.buckets
-        stream = [f"  {_bucket(bucket)}" for bucket in reversed(buckets)]
-        if measured.plan is not None:
+        stream = [f"  {_bucket(bucket)}" for bucket in reversed(measured["plan"])]
+        if self.per_question >= FIRST:
             stream = [f"One by one: take {FIRST} samples; where of these", *stream]
         return StudyReport(
-            f"{file_names(self.traces)}: {counted(n, 'question')}, "
-            f"{counted(measured.per_question, 'sample')} each",
-            (table, *stream),
-            {
-                "questions": n,
-                "per_question": measured.per_question,
-                "orders": measured.orders,
-                "rows": table.records,
-                "plan": [
-                    {
-                        "agree": bucket.agree,
-                        "share": bucket.share,
-                        "samples": sum(bucket.samples) / len(bucket.samples),
-                        "slope": bucket.slope,
-                        "offset": bucket.offset,
-                    }
-                    for bucket in buckets
-                ],
-            },
-            f"Means over {counted(measured.orders, 'order')}; ± half a 95 % interval over "
-            "questions.",
+            f"{file_names(self.traces)}: {counted(measured['questions'], 'question')}, "
+            f"{counted(self.per_question, 'sample')} each",
+            (Table(columns, measured["rows"]), *stream),
+            measured,
+            f"Means over {counted(self.orders, 'order')}; ± half a 95 % interval over questions.",
         )
 
 
-def _in_percent(record: Record, name: str) -> str:
-    return f"{100 * record[name]:.1f} ± {100 * record[name + '_half_interval']:.1f}"
+def _in_percent(row: Record, name: str) -> str:
+    return f"{100 * row[name]:.1f} ± {100 * row[name + '_half_interval']:.1f}"
 
 
-def _bucket(bucket: Bucket) -> str:
-    mean = sum(bucket.samples) / len(bucket.samples)
+def _bucket(bucket: Record) -> str:
+    mean, agreed = bucket["samples"], bucket["agree"]
     more = f"take {mean:.0f} in all" if round(mean) > FIRST else "stop"
-    agree = {0: "none is an answer", 1: "no two agree"}.get(bucket.agree, f"{bucket.agree} agree")
-    return f"{agree} ({bucket.share:.1%} of questions): {more}"
+    agree = {0: "none is an answer", 1: "no two agree"}.get(agreed, f"{agreed} agree")
+    return f"{agree} ({bucket['share']:.1%} of questions): {more}"
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class Sampled:
 
     @property
     def record(self) -> dict[str, Any]:
-        (right, right_half), (same, same_half) = interval(self.right), interval(self.same)
+        (right, right_half), (same, same_half) = mean_and_half(self.right), mean_and_half(self.same)
         return {
             "name": self.name,
             "samples": float(self.samples.mean()),
@@ -141,27 +139,19 @@ class Sampled:
         }
 
 
-@dataclass(frozen=True)
-class SampleComparison:
-    """All ways of sampling, and the plan that was learned from all questions."""
-
-    results: tuple[Sampled, ...]
-    every: Sampled
-    """All recorded samples of each question."""
-    plan: SamplingPlan | None
-    """None where a question gets too few samples to plan by."""
-    per_question: int
-    orders: int
-
-
 Taken = Callable[[IntArray, IntArray], IntArray]
 """From other questions' samples, [m, K], and these, [n, K], to how many each of these gets, [n]."""
 
 
 def compare(
     traces: TraceArrays, per_question: int, *, orders: int, seed: int, progress: Progress
-) -> SampleComparison:
-    """Take samples in each way, in many orders, with so many a question at most on average."""
+) -> tuple[list[Sampled], SamplingPlan | None]:
+    """Take samples in each way, in many orders, with so many a question at most on average.
+
+    Returns:
+        What each way came to, all recorded samples last, and the plan that was learned from all
+        questions; None where a question gets too few samples to plan by.
+    """
     answer, right, cost = sampled(traces)
     most = answer.shape[1]
     if not traces.complete.all():
@@ -200,14 +190,8 @@ def compare(
             dtype=np.float64,
         ),
     )
-    results = tuple(Sampled(name, *(sums[name] / orders)) for name in ways)
     plan = Pets().plan(answer, per_question) if per_question >= FIRST else None
-    return SampleComparison(results, every, plan, per_question, orders)
-
-
-def interval(values: FloatArray) -> tuple[float, float]:
-    """Return a mean over questions and half its 95 % interval."""
-    return float(values.mean()), float(WIDE * values.std(ddof=1) / np.sqrt(len(values)))
+    return [*(Sampled(name, *(sums[name] / orders)) for name in ways), every], plan
 
 
 def adaptive(answer: IntArray, sure: float) -> IntArray:

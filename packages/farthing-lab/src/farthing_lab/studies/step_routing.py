@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from farthing.errors import InputError, UnknownNameError
 from farthing.models.base import Completion, Message, Model, Prompt
 from farthing.models.prices import PriceTable
-from farthing.money import NANO_PER_USD, dollars
+from farthing.money import NANO_PER_USD, dollars, usd_from_nano
 from farthing.reports.table import Record, Table, counted
 from farthing.traces.arrays import BoolArray, FloatArray, IntArray
 from farthing_lab.generator.steps import evaluate, optimum, two_models
@@ -29,7 +29,6 @@ from farthing_lab.methods.routers.bopo.policy import (
     SHORT,
     UNLIMITED,
     BopoConfig,
-    BopoFit,
     Boundaries,
     Chances,
     GeneratedTasks,
@@ -40,7 +39,7 @@ from farthing_lab.methods.routers.bopo.policy import (
     run,
 )
 from farthing_lab.models.embedded import EmbeddedSettings
-from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport
+from farthing_lab.studies.study import Seed, StudyContext, StudyOption, StudyReport, percent
 from farthing_lab.tasks.arithmetic import ChainProblem, Recipe, draw_of, normalise
 
 HOPS = (2, 3, 4, 5, 6)
@@ -217,81 +216,62 @@ class StepRouting:
     test: Annotated[int, StudyOption("Tasks to judge on.", least=10)] = 400
     seed: Seed = 0
 
-    @property
-    def budget_nano(self) -> int | None:
-        """The budget of a task; None for no limit."""
-        return None if self.budget is None else int(self.budget * NANO_PER_USD)
-
-    def measure(self, context: StudyContext) -> "RoutedSteps":
+    def measure(self, context: StudyContext) -> Record:
         train, test = _chains(self.on, self.train, self.test, self.seed)
-        if self.budget_nano is not None:
+        nano = None if self.budget is None else int(self.budget * NANO_PER_USD)
+        if nano is not None:
             state = test.begin(np.arange(test.tasks))
             least = int((test.largest_nano(state, 0)[:, 0] + test.rest_nano(state, 0)).min())
-            if self.budget_nano < least:
+            if nano < least:
                 raise InputError(
-                    f"a budget of {dollars(self.budget_nano)} pays for no task; one by the small "
-                    f"model alone can cost {dollars(least)}"
+                    f"a budget of {dollars(nano)} pays for no task; one by the small model alone "
+                    f"can cost {dollars(least)}"
                 )
         prices = self.price or PRICES
-        learned: dict[str, BopoFit] = {}
         base = SHORT if self.on == "embedded" else BopoConfig()
-        for name, config in configs(prices, base).items():
-            rng = np.random.default_rng(self.seed)
-            learned[name] = learn(train, config, rng, context.progress(name))
+        learned = {
+            name: learn(train, config, np.random.default_rng(self.seed), context.progress(name))
+            for name, config in configs(prices, base).items()
+        }
         context.remark(
             f"learned from {counted(self.train, 'task')}, judged on {self.test:,} others"
         )
         policies = {name: router.policy.surely for name, router in learned.items()}
         rng = np.random.default_rng(self.seed + 1)
-        return RoutedSteps(
-            tuple(compare(test, policies, self.budget_nano, rng)),
-            classes(next(iter(learned.values())).boundaries),
-            _optimum(prices, self.budget_nano) if self.on == "generated" else {},
-        )
+        return {
+            "classes": classes(next(iter(learned.values())).boundaries),
+            "rows": compare(test, policies, nano, rng),
+            "optimum": _optimum(prices, nano) if self.on == "generated" else {},
+        }
 
-    def report(self, measured: "RoutedSteps") -> StudyReport:
-
-        def succeeded(record: Record) -> str:
-            rate = record["success"]
+    def report(self, measured: Record) -> StudyReport:
+        def succeeded(row: Record) -> str:
+            rate = row["success"]
             return f"{rate:.3f} ± {(rate * (1 - rate) / self.test) ** 0.5:.3f}"
 
-        table = Table(
-            (
-                ("Who does the steps", lambda r: r["policy"]),
-                ("USD a task", lambda r: f"{r['cost_usd']:.3g}"),
-                ("at most", lambda r: f"{r['most_usd']:.3g}"),
-                ("succeeded", succeeded),
-                ("large", lambda r: f"{r['large']:.0%}"),
-                ("over", lambda r: str(r["over_budget"])),
-            ),
-            [row.record for row in measured.rows],
+        columns = (
+            ("Who does the steps", lambda row: row["policy"]),
+            ("USD a task", lambda row: f"{row['cost_usd']:.3g}"),
+            ("at most", lambda row: f"{row['most_usd']:.3g}"),
+            ("succeeded", succeeded),
+            percent("large", "large", 0),
+            ("over", lambda row: str(row["over_budget"])),
         )
-        nano = self.budget_nano
-        limit = "without a budget" if nano is None else f"at most {dollars(nano)} each"
-        kinds = ", ".join(f"{share:.0%} {name}" for name, share in measured.classes.items())
+        nano = int((self.budget or 0) * NANO_PER_USD)
+        limit = "without a budget" if self.budget is None else f"at most {dollars(nano)} each"
+        kinds = ", ".join(f"{share:.0%} {name}" for name, share in measured["classes"].items())
         return StudyReport(
             f"{TASKS[self.on]}: {counted(self.test, 'task')}, {limit}",
             (
-                table,
+                Table(columns, measured["rows"]),
                 f"Tasks, by what the boundaries come to on them: {kinds}.",
                 *(
                     f"At best, {name}: {best['success']:.3f} for ${best['cost_usd']:.6f}."
-                    for name, best in measured.optimum.items()
+                    for name, best in measured["optimum"].items()
                 ),
             ),
-            {"classes": measured.classes, "rows": table.records, "optimum": measured.optimum},
+            measured,
         )
-
-
-@dataclass(frozen=True)
-class RoutedSteps:
-    """What the policies came to."""
-
-    rows: tuple["StepRow", ...]
-    classes: dict[str, float]
-    """Share of the tasks in each class."""
-    optimum: dict[str, dict[str, float]]
-    """What the best policy comes to for each lambda, where that is known."""
 
 
 def _chains(on: str, train: int, test: int, seed: int) -> tuple[TaskChain, TaskChain]:
@@ -309,6 +289,7 @@ def _chains(on: str, train: int, test: int, seed: int) -> tuple[TaskChain, TaskC
 
 
 def _optimum(prices: Sequence[float], budget_nano: int | None) -> dict[str, dict[str, float]]:
+    """Return what the best policy comes to for each lambda."""
     config, best = two_models(), {}
     for price in prices:
 
@@ -316,53 +297,32 @@ def _optimum(prices: Sequence[float], budget_nano: int | None) -> dict[str, dict
             return 1.0 - price * large / config.steps
 
         done = evaluate(config, optimum(config, worth, budget_nano).chances, worth)
-        best[f"lambda {price:g}"] = {"success": done.success, "cost_usd": done.cost_nano / 1e9}
-    return best
-
-
-@dataclass(frozen=True)
-class StepRow:
-    """What one policy came to on tasks that nobody learned from."""
-
-    name: str
-    success: FloatArray
-    """[n] 1 where the episode succeeded."""
-    cost_nano: IntArray
-    """[n]"""
-    large: FloatArray
-    """[n] share of the steps that the large model did."""
-    over: int
-    """Episodes that cost more than the budget: none, ever."""
-
-    @property
-    def rate(self) -> float:
-        return float(self.success.mean())
-
-    @property
-    def cost_usd(self) -> float:
-        return float(self.cost_nano.mean()) / 1e9
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {
-            "policy": self.name,
-            "success": self.rate,
-            "cost_usd": self.cost_usd,
-            "most_usd": int(self.cost_nano.max()) / 1e9,
-            "large": float(self.large.mean()),
-            "over_budget": self.over,
+        best[f"lambda {price:g}"] = {
+            "success": done.success,
+            "cost_usd": usd_from_nano(done.cost_nano),
         }
+    return best
 
 
 def played(
     name: str, chain: TaskChain, chances: Chances, budget_nano: IntArray, rng: np.random.Generator
-) -> StepRow:
-    """Play every task once under its budget, [tasks]."""
+) -> Record:
+    """Play every task once under its budget, [tasks].
+
+    Returns:
+        The row of a policy. `large` is the share of a task's steps that the large model did,
+        `over_budget` the tasks that cost more than the budget: none, ever.
+    """
     done = run(chain, np.arange(chain.tasks), chances, budget_nano, rng)
-    made: BoolArray = done.action >= 0
-    large = (done.action == 1).sum(axis=1) / np.maximum(made.sum(axis=1), 1)
-    over = int((done.cost_nano > budget_nano).sum())
-    return StepRow(name, done.success.astype(float), done.cost_nano, large, over)
+    large = (done.action == 1).sum(axis=1) / np.maximum((done.action >= 0).sum(axis=1), 1)
+    return {
+        "policy": name,
+        "success": float(done.success.mean()),
+        "cost_usd": usd_from_nano(done.cost_nano.mean()),
+        "most_usd": usd_from_nano(done.cost_nano.max()),
+        "large": float(large.mean()),
+        "over_budget": int((done.cost_nano > budget_nano).sum()),
+    }
 
 
 def compare(
@@ -370,15 +330,15 @@ def compare(
     policies: Mapping[str, Chances],
     budget_nano: int | None,
     rng: np.random.Generator,
-) -> list[StepRow]:
+) -> list[Record]:
     """Play all tasks under one budget each: the boundaries, mixtures of both, and policies."""
     budget = np.full(chain.tasks, UNLIMITED if budget_nano is None else budget_nano)
-    shares = {f"drawn, {share:.0%} large": share for share in (0.25, 0.5, 0.75)}
     every: dict[str, Chances] = {"always small": always(0), "always large": always(1)}
-    every |= {
-        name: at_random(np.full(chain.tasks, share)) for name, share in shares.items()
-    } | dict(policies)
-    return [played(name, chain, chances, budget, rng) for name, chances in every.items()]
+    for share in (0.25, 0.5, 0.75):
+        every[f"drawn, {share:.0%} large"] = at_random(np.full(chain.tasks, share))
+    return [
+        played(name, chain, chances, budget, rng) for name, chances in {**every, **policies}.items()
+    ]
 
 
 def classes(known: Boundaries) -> dict[str, float]:

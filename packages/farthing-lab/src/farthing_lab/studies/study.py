@@ -1,30 +1,34 @@
-"""The protocol of a side study, and how one is conducted.
+"""What a side study is, and what its table is made of.
 
 A study is a frozen dataclass. Its fields are what is asked; its docstring is the help of
-`farthing study NAME`. `measure` plays the method and the baselines beside it; `report` says what
-came of it, in tables and sentences for people and as a record for JSON. A new study is one file
-with such a class, and an entry point in the group `farthing_lab.studies`.
+`farthing study NAME`. `measure` plays the method and the baselines beside it, and returns what came
+of them: a record whose `rows` are the ways that stand side by side, a `Record` each. `report` lays
+these out in columns. A new study is one file with such a class, and an entry point in the group
+`farthing.studies`.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from farthing.money import significant
 from farthing.promises.statistics.binomial import binomial_interval
-from farthing.reports.table import Record, Table
+from farthing.reports.table import Heading, Record, Table, share_interval
 
 if TYPE_CHECKING:
     from farthing.methods.base import Dataset, Progress
     from farthing.recommendation.base import Watch
-    from farthing.traces.arrays import TraceArrays
+    from farthing.traces.arrays import FloatArray, TraceArrays
 
 LEVEL = 0.05
 """How often a 95 % interval may miss."""
+WIDE = 1.96
+"""Standard errors of half a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -112,25 +116,14 @@ class StudyReport:
             lines.append(Text(self.key, style="dim", overflow="fold"))
         return Group(*lines)
 
-    def _repr_html_(self) -> str:
-        """Draw it for a notebook; whatever stands in it is text."""
-        body = [
-            part.html if isinstance(part, Table) else f"<p>{escape(part)}</p>" for part in self.body
-        ]
-        key = [f"<p><small>{escape(self.key)}</small></p>"] if self.key else []
-        return "\n".join([f"<h3>{escape(self.title)}</h3>", *body, *key])
 
-
-Measured = TypeVar("Measured")
-
-
-class Study(Protocol[Measured]):
+class Study(Protocol):
     """A question about recorded or simulated work; a frozen dataclass with `StudyOption`s."""
 
     lost: ClassVar[str] = "nothing was written"
     """What is said when it is interrupted; a study that writes nothing need not have it."""
 
-    def measure(self, context: StudyContext) -> Measured:
+    def measure(self, context: StudyContext) -> Any:
         """Play the method that is asked about, and the baselines beside it.
 
         Raises:
@@ -138,24 +131,46 @@ class Study(Protocol[Measured]):
         """
         ...
 
-    def report(self, measured: Measured) -> StudyReport:
+    def report(self, measured: Any) -> StudyReport:
         """Say what came of it."""
         ...
 
 
-def conduct(study: Study[Any], context: StudyContext) -> StudyReport:
-    """Measure what a study asks, and report it."""
-    return study.report(study.measure(context))
+def usd(heading: str, name: str, digits: int = 3, *, none: str = "") -> Heading:
+    """Return a column of US dollars.
+
+    Args:
+        heading: of the column.
+        name: of the figure in a row.
+        digits: significant ones.
+        none: what is written where a row has no such figure.
+    """
+    return heading, lambda row: none if row.get(name) is None else significant(row[name], digits)
 
 
-def asked_of_each(models: Sequence[str], calls: Sequence[int]) -> str:
+def percent(heading: str, name: str, digits: int = 1, *, of: float = 1, none: str = "") -> Heading:
+    """Return a column of shares, or of counts `of` so many; the rest is as in `usd`."""
+    return heading, lambda row: none if row.get(name) is None else f"{row[name] / of:.{digits}%}"
+
+
+def interval(heading: str, name: str) -> Heading:
+    """Return a column of intervals of a share."""
+    return heading, lambda row: share_interval(row.get(name))
+
+
+def asked_of_each(calls: Mapping[str, int]) -> str:
     """Say how many questions each model was asked, the one asked most first.
 
-    >>> asked_of_each(("small", "large", "other"), (2, 1_000, 0))
+    >>> asked_of_each({"small": 2, "large": 1_000, "other": 0})
     'Asked: large 1,000, small 2.'
     """
-    most = sorted(zip(calls, models, strict=True), reverse=True)
+    most = sorted(((count, name) for name, count in calls.items()), reverse=True)
     return f"Asked: {', '.join(f'{name} {count:,}' for count, name in most if count)}."
+
+
+def mean_and_half(values: "FloatArray") -> tuple[float, float]:
+    """Return a mean and half its 95 % interval, by the normal approximation."""
+    return float(values.mean()), WIDE * float(values.std(ddof=1)) / len(values) ** 0.5
 
 
 def right_interval(right: float, answered: int) -> list[float]:
@@ -166,3 +181,9 @@ def right_interval(right: float, answered: int) -> list[float]:
 def file_names(paths: Sequence[Path]) -> str:
     """Return what files are called together."""
     return " + ".join(path.name for path in paths)
+
+
+def write_lines(path: Path, records: Iterable[Record]) -> None:
+    """Write records as JSON Lines."""
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    path.write_text("".join(lines), encoding="utf-8")

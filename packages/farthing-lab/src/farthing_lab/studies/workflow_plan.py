@@ -1,21 +1,20 @@
 """Plans of a workflow side by side: how often it is done within its budget and its deadline."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from farthing.errors import InputError
-from farthing.methods.base import Progress as MethodProgress
 from farthing.methods.cards import system
 from farthing.money import NANO_PER_USD, dollars, significant, usd_from_nano
 from farthing.promises.statistics.binomial import binomial_interval
-from farthing.reports.table import Table, counted, share_interval
+from farthing.reports.table import Record, Table, counted
 from farthing_lab.methods.planners.base import (
     STEP_BY_STEP,
     UNPLANNED,
@@ -28,7 +27,16 @@ from farthing_lab.methods.planners.base import (
     play,
 )
 from farthing_lab.methods.simulators.workflow import Workflow, WorkflowState, read_workflow
-from farthing_lab.studies.study import LEVEL, Seed, StudyContext, StudyOption, StudyReport
+from farthing_lab.studies.study import (
+    LEVEL,
+    Seed,
+    StudyContext,
+    StudyOption,
+    StudyReport,
+    interval,
+    percent,
+    usd,
+)
 
 KEY = (
     "Even share: each part gets its share of money and time. Greedy: what is likeliest right now. "
@@ -64,108 +72,81 @@ class WorkflowPlan:
     executions: Annotated[int, StudyOption("Simulated executions of each plan.", least=1)] = 100
     seed: Seed = 0
 
-    def measure(self, context: StudyContext) -> "PlanComparison":
+    def measure(self, context: StudyContext) -> Record:
         if self.deadline is not None and not self.deadline > 0.0:
             raise InputError(f"the deadline is {self.deadline:g} s; give more than 0")
         planner: Planner = system("planner", self.planner)
-        seconds = inf if self.deadline is None else self.deadline
-        return compare_plans(
-            read_workflow(self.workflow),
-            Remaining(int(self.budget * NANO_PER_USD), seconds),
-            (self.planner, planner),
-            self.executions,
-            self.seed,
-            context.progress,
-        )
+        workflow, seconds = read_workflow(self.workflow), self.deadline or inf
+        left = Remaining(int(self.budget * NANO_PER_USD), seconds)
+        _check_possible(workflow, left)
+        kinds = {(start.model, start.samples) for part in workflow.parts for start in part.choices}
+        others: dict[str, Planner] = {
+            "even share": UNPLANNED,
+            "greedy": STEP_BY_STEP,
+            **{f"all {m} x {k}": FixedPlan(workflow, m, k) for m, k in sorted(kinds)},
+        }
 
-    def report(self, measured: "PlanComparison") -> StudyReport:
-        left, executions = measured.left, counted(measured.executions, "execution")
-        timed = isfinite(left.seconds)
-        limit = f" and {left.seconds:g} s" if timed else ""
+        def executed(name: str, planners: Sequence[Planner]) -> list[Executed]:
+            """Execute the workflow under each; execution i of every plan begins with one seed."""
+            episodes, progress = [], context.progress(name)
+            for i, one in enumerate(planners):
+                rng = np.random.default_rng([self.seed, i])
+                episodes.append(play(one, workflow, workflow.begin, left, rng))
+                progress.update(i + 1, len(planners), {})
+            return episodes
+
+        watched = [_DecisionRecorder(workflow, planner) for _ in range(self.executions)]
+        mine = executed(self.planner, watched)
+        rest = {name: executed(name, [one] * self.executions) for name, one in others.items()}
+        return {
+            "budget_usd": usd_from_nano(left.nano),
+            "deadline_s": seconds if isfinite(seconds) else None,
+            "executions": self.executions,
+            "parts": [
+                _part(workflow, at, [one.starts for one in watched], mine)
+                for at in range(len(workflow.parts))
+            ],
+            "plans": [_row(name, one) for name, one in {self.planner: mine, **rest}.items()],
+        }
+
+    def report(self, measured: Record) -> StudyReport:
+        seconds = measured["deadline_s"]
+        limit = "" if seconds is None else f" and {seconds:g} s"
+        budget = dollars(int(self.budget * NANO_PER_USD))
         parts = Table(
             (
-                ("Part", lambda r: r["part"]),
+                ("Part", lambda row: row["part"]),
                 (
                     "first given to",
-                    lambda r: f"{r['model']} x {r['samples']}" if r["model"] else "nobody",
+                    lambda row: f"{row['model']} x {row['samples']}" if row["model"] else "nobody",
                 ),
-                ("so in", lambda r: f"{r['share']:.0%}" if r["model"] else ""),
-                ("starts", lambda r: f"{r['starts']:.1f}"),
-                ("costs, USD", lambda r: significant(r["cost_usd"])),
-                ("done", lambda r: f"{r['done']:.0%}"),
+                ("so in", lambda row: f"{row['share']:.0%}" if row["model"] else ""),
+                ("starts", lambda row: f"{row['starts']:.1f}"),
+                usd("costs, USD", "cost_usd"),
+                percent("done", "done", 0),
             ),
-            [_in_usd(asdict(row), "expected_nano") for row in measured.parts],
+            measured["parts"],
         )
         plans = Table(
             (
-                ("Plan", lambda r: r["name"]),
-                ("done in time", lambda r: f"{r['done']:.1%}"),
-                ("95 %", lambda r: share_interval(r["interval"])),
-                ("costs, USD", lambda r: significant(r["cost_usd"])),
-                ("seconds", lambda r: significant(r["seconds"])),
+                ("Plan", lambda row: row["name"]),
+                percent("done in time", "done"),
+                interval("95 %", "interval"),
+                usd("costs, USD", "cost_usd"),
+                ("seconds", lambda row: significant(row["seconds"])),
             ),
-            [_in_usd(asdict(row), "spent_nano") for row in measured.rows],
+            measured["plans"],
             bold=(0,),
         )
         return StudyReport(
-            f"{self.workflow.name}: {dollars(left.nano)}{limit}, {executions}",
+            f"{self.workflow.name}: {budget}{limit}, {counted(self.executions, 'execution')}",
             (parts, plans),
-            {
-                "budget_usd": usd_from_nano(left.nano),
-                "deadline_s": left.seconds if timed else None,
-                "executions": measured.executions,
-                "parts": parts.records,
-                "plans": plans.records,
-            },
+            measured,
             KEY,
         )
 
 
-def _in_usd(record: dict[str, Any], nano: str) -> dict[str, Any]:
-    return {**record, "cost_usd": usd_from_nano(record.pop(nano))}
-
-
-@dataclass(frozen=True)
-class PlanRow:
-    """What became of one way to plan."""
-
-    name: str
-    done: float
-    """Share of executions that were done within budget and deadline."""
-    interval: tuple[float, float]
-    """Of that share, 95 %."""
-    spent_nano: float
-    """Mean of all executions."""
-    seconds: float
-    """Mean of the executions that were done."""
-
-
-@dataclass(frozen=True)
-class PartRow:
-    """What the planner did about one part."""
-
-    part: str
-    model: str
-    """That it was first given to most often."""
-    samples: int
-    share: float
-    """Of the executions that started the part, those that began it so."""
-    starts: float
-    """Mean of all executions."""
-    expected_nano: float
-    """What its starts cost on average, in an execution."""
-    done: float
-    """Share of executions in which it was done."""
-
-
-@dataclass(frozen=True)
-class PlanComparison:
-    """A planner beside plans that do not simulate."""
-
-    left: Remaining
-    executions: int
-    parts: tuple[PartRow, ...]
-    rows: tuple[PlanRow, ...]
+Executed = PlannedEpisode[WorkflowState]
 
 
 @dataclass(frozen=True)
@@ -214,20 +195,7 @@ def _starts(workflow: Workflow, state: Hashable) -> list[tuple[int, int]]:
     return workflow.starts(state) if isinstance(state, WorkflowState) else []
 
 
-def compare_plans(
-    workflow: Workflow,
-    left: Remaining,
-    planner: tuple[str, Planner],
-    executions: int,
-    seed: int,
-    progress: Callable[[str], MethodProgress],
-) -> PlanComparison:
-    """Execute a workflow so often under a planner, and under plans that do not simulate.
-
-    Execution i of every plan begins with the same seed.
-    """
-    if executions < 1:
-        raise InputError(f"{executions} executions say nothing; give at least 1")
+def _check_possible(workflow: Workflow, left: Remaining) -> None:
     if not affordable(workflow, workflow.begin, left):
         least = min(action.largest_nano for action in workflow.actions(workflow.begin))
         raise InputError(
@@ -240,62 +208,40 @@ def compare_plans(
             f"{workflow.shortest_s:.3g} s"
         )
 
-    def executed(
-        name: str, way: Callable[[], Planner]
-    ) -> list[tuple[Planner, PlannedEpisode[WorkflowState]]]:
-        played = []
-        report = progress(name)
-        for i in range(executions):
-            planner, rng = way(), np.random.default_rng([seed, i])
-            played.append((planner, play(planner, workflow, workflow.begin, left, rng)))
-            report.update(i + 1, executions, {})
-        return played
 
-    mine = executed(planner[0], lambda: _DecisionRecorder(workflow, planner[1]))
-    kinds = {(start.model, start.samples) for part in workflow.parts for start in part.choices}
-    others: dict[str, Planner] = {
-        "even share": UNPLANNED,
-        "greedy": STEP_BY_STEP,
-        **{f"all {m} x {k}": FixedPlan(workflow, m, k) for m, k in sorted(kinds)},
+def _row(name: str, episodes: Sequence[Executed]) -> Record:
+    """Return what became of one way to plan; seconds are those of what was done in time."""
+    done = [episode.seconds for episode in episodes if episode.value > 0.0]
+    spent = float(np.mean([episode.spent_nano for episode in episodes]))
+    return {
+        "name": name,
+        "done": len(done) / len(episodes),
+        "interval": binomial_interval(len(done), len(episodes), LEVEL),
+        "spent_nano": spent,
+        "seconds": float(np.mean(done)) if done else nan,
+        "cost_usd": usd_from_nano(spent),
     }
-    rows = [_row(planner[0], mine)]
-    for name, other in others.items():
-        rows.append(_row(name, executed(name, lambda other=other: other)))  # type: ignore[misc]
-    return PlanComparison(left, executions, _parts(workflow, mine), tuple(rows))
 
 
-def _row(name: str, played: Sequence[tuple[Planner, PlannedEpisode[WorkflowState]]]) -> PlanRow:
-    episodes = [episode for _, episode in played]
-    done = [episode for episode in episodes if episode.value > 0.0]
-    seconds = float(np.mean([episode.seconds for episode in done])) if done else float("nan")
-    return PlanRow(
-        name,
-        len(done) / len(episodes),
-        binomial_interval(len(done), len(episodes), LEVEL),
-        float(np.mean([episode.spent_nano for episode in episodes])),
-        seconds,
-    )
-
-
-def _parts(
-    workflow: Workflow, played: Sequence[tuple[Planner, PlannedEpisode[WorkflowState]]]
-) -> tuple[PartRow, ...]:
-    starts_of = [planner.starts for planner, _ in played if isinstance(planner, _DecisionRecorder)]
-    rows = []
-    for place, part in enumerate(workflow.parts):
-        chosen = [[choice for at, choice in starts if at == place] for starts in starts_of]
-        first = Counter(choices[0] for choices in chosen if choices)
-        usual, count = first.most_common(1)[0] if first else (0, 0)
-        every = [part.choices[choice].expected_nano for choices in chosen for choice in choices]
-        rows.append(
-            PartRow(
-                part=part.name,
-                model=part.choices[usual].model if first else "",
-                samples=part.choices[usual].samples if first else 0,
-                share=count / max(1, first.total()),
-                starts=len(every) / len(played),
-                expected_nano=sum(every) / len(played),
-                done=sum(episode.state.done[place] for _, episode in played) / len(played),
-            )
-        )
-    return tuple(rows)
+def _part(
+    workflow: Workflow,
+    place: int,
+    starts_of: Sequence[Sequence[tuple[int, int]]],
+    episodes: Sequence[Executed],
+) -> Record:
+    """Return what the planner did about one part, on average over all executions."""
+    part, n = workflow.parts[place], len(episodes)
+    chosen = [[choice for at, choice in starts if at == place] for starts in starts_of]
+    first = Counter(choices[0] for choices in chosen if choices)
+    usual, count = first.most_common(1)[0] if first else (0, 0)
+    every = [part.choices[choice].expected_nano for choices in chosen for choice in choices]
+    return {
+        "part": part.name,
+        "model": part.choices[usual].model if first else "",
+        "samples": part.choices[usual].samples if first else 0,
+        "share": count / max(1, first.total()),
+        "starts": len(every) / n,
+        "expected_nano": sum(every) / n,
+        "done": sum(episode.state.done[place] for episode in episodes) / n,
+        "cost_usd": usd_from_nano(sum(every) / n),
+    }

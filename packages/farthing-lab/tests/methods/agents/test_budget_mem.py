@@ -183,12 +183,13 @@ def test_a_batch_never_costs_more_and_leaves_nobody_out(world: World, facts: Lin
 
 def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: TierTable) -> None:
     family = fit_family(table, weights=(0.0, 0.4), learner=SHORT)
-    found = put_together(world, table, family, facts.questions[:10], 800_000)
-    assert found.rows[0].cost_nano <= 800_000
-    assert found.rows[1].cost_nano <= 800_000
-    assert found.rows[0].right is not None
+    contexts, rows = put_together(world, table, family, facts.questions[:10], 800_000)
+    assert sum(one.cost_nano for one in contexts) <= 800_000
+    assert all(row["total_cost_usd"] <= 0.0008 for row in rows if row["held"])
+    assert [row["held"] for row in rows[:3]] == [True, True, False]
+    assert rows[0]["right"] is not None
     unknown = [Question("q", "Who is the mayor of Torva?")]
-    assert put_together(world, table, family, unknown, 800_000).rows[0].right is None
+    assert put_together(world, table, family, unknown, 800_000)[1][0]["right"] is None
 
 
 def test_the_same_seed_gives_the_same_router(table: TierTable) -> None:

@@ -29,9 +29,8 @@ from farthing.traces.base import Call, Trace
 from farthing.traces.splits import divide
 from farthing_lab.comparison.compare import compare
 from farthing_lab.comparison.plan import Plan
-from farthing_lab.comparison.played import Ground, prepare
-from farthing_lab.comparison.ranking import ranked
-from farthing_lab.comparison.splits import Court, Reference
+from farthing_lab.comparison.proved import Ground, ProvedCandidate, Reference
+from farthing_lab.comparison.rows import ranked
 
 ALPHA = Fraction(1, 10)
 HALF = Fraction(1, 2)
@@ -263,14 +262,13 @@ def test_a_point_is_chosen_as_calibrate_chooses_it(apart: Dataset, asked: Promis
     theirs = proof_of(asked, bundle, parts[0], parts[1], None).certificate
 
     ground = Ground(graded, graded, division.train, division.rest, division.sizes["calibrate"])
-    prepared = prepare(asked, candidate, fitted, ground)
-    court = Court.of(asked, len(calibrate), ground)
+    entrant = ProvedCandidate.of(asked, candidate, fitted, ground)
     rows = np.searchsorted(division.rest, calibrate)
-    point = court.prover(prepared)(rows)
+    point = entrant.prove(rows)
     assert point == getattr(theirs.promise, "point", None)
     assert point is not None
-    assert prepared.points.values[point] == theirs.kappa
-    kept = court.judge(prepared, point, np.searchsorted(division.rest, test))
+    assert entrant.points.values[point] == theirs.kappa
+    kept = entrant.judge(point, np.searchsorted(division.rest, test))
     spent = _spent(bundle, theirs, graded, test, asked, parts)
     assert kept["cost_usd"] == pytest.approx(spent)
 
@@ -308,7 +306,7 @@ def test_each_part_does_its_own_work(which: str) -> None:
 
 def test_a_reference_that_saw_others_costs_these_as_well(small: Dataset) -> None:
     ground = Ground(small, small, np.arange(10), np.arange(10, 40), 15)
-    guide = Reference.of("guide", ground).alone
+    guide = Reference.of("guide", ground)
     first = small.traces.take(np.arange(10, 40)).cost_nano[:, 0]
     assert (guide.cost_nano == first.sum(axis=1)).all()
-    assert (Reference.of("base", ground).alone.cost_nano == first[:, 0]).all()
+    assert (Reference.of("base", ground).cost_nano == first[:, 0]).all()

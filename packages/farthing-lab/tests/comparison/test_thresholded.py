@@ -1,5 +1,7 @@
 """Frontier, metrics and the level set on fresh questions, against brute force."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,10 +12,9 @@ from farthing.recommendation.base import METRICS
 from farthing.recommendation.candidates import candidates
 from farthing.recommendation.metrics import metrics, stream
 from farthing.traces.arrays import TraceArrays
-from farthing_lab.comparison.replayed_candidate import (
-    ReplayedCandidate,
+from farthing_lab.comparison.thresholded import (
+    ThresholdedCandidate,
     at_coverage,
-    frontier,
     swept,
 )
 from farthing_lab.generator.optimum import optimal_cost, optimal_scores
@@ -67,7 +68,8 @@ def test_the_frontier_counts_what_decisions_cost(small: Dataset) -> None:
 def test_a_pointwise_policy_has_one_point(small: Dataset) -> None:
     (candidate,) = candidates(small, ["random"])
     played = nested(RandomPolicy(), small.traces)
-    (point,) = frontier(ReplayedCandidate(candidate, Fitted(RandomPolicy()), played))
+    entrant = ThresholdedCandidate(candidate, Fitted(RandomPolicy()), played, Fraction(1, 10))
+    (point,) = entrant.frontier()
     drawn = metrics(played.draw(stream("random")))
     assert point == (drawn["cost_usd"], drawn["coverage"])
 
