@@ -21,12 +21,11 @@ from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import joined
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.files import join
+from farthing.traces.files import from_records, join
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Imported, Supplied, read_foreign
 from farthing.traces.jsonl import encode, read_traces, write_traces
-from farthing.traces.records import from_records
 from farthing.traces.store import Store
 
 PER_REQUEST = (

@@ -17,7 +17,6 @@ import numpy as np
 
 from farthing.errors import InputError, TraceFormatError, UnknownNameError
 from farthing.money import nano_from_usd
-from farthing.traces import thinking
 from farthing.traces.arrays import (
     NO_ANSWER,
     NO_CONTEXT,
@@ -37,8 +36,8 @@ from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grades.below_chance import with_gold_beside
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
-from farthing.traces.origin import context_of
-from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
+from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool, side_by_side
+from farthing.traces.system import context_of
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.trace_kind import (
     ANSWERING,
@@ -184,7 +183,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     answering, read_again = np.zeros((2, *shape), dtype=np.int64)
     answering[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
     read_again[at] = [nano_from_usd(call.extra.get(READ_AGAIN, 0)) for call in flat]
-    return thinking.side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
+    return side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
 
 
 def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.promises.certificate import AskedOf
 from farthing.traces.arrays import WHY_MISSING, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import cheapest_first, in_order, is_pool
-from farthing.traces.sampling import sample_ids
+from farthing.traces.splits import sample_ids
 
 Missing = Literal["chance", "unknown", "worst"]
 """What is taken of calls that were not made: that a lot decided it; nothing; or the worst."""

@@ -31,7 +31,7 @@ from farthing.tasks.base import is_answer
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
 from farthing.traces.base import Name, QuestionId
 from farthing.traces.grades.codes import AnswerTexts
-from farthing.traces.schema import plain
+from farthing.traces.jsonl import plain
 
 Probability = Annotated[float, Meta(gt=0, le=1)]
 
