@@ -8,7 +8,7 @@ samples   [n, T, 1]   T samples of one role, none of which saw another
 episodes  [n, T, L]   a controller and its experts in each of T turns, the cheapest first
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mode
 from typing import Literal, get_args
@@ -44,7 +44,6 @@ from farthing.traces.trace_kind import (
     PROTOCOL_ROLES,
     READ_AGAIN,
     Checker,
-    Shape,
     answering,
     cut_name,
     is_reply,
@@ -111,7 +110,11 @@ def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     kind = shape_of(traces[0])
-    roles = _roles(kind, traces)
+    roles = tuple(sorted({call.role for trace in traces for call in answering(trace)}))
+    if kind == "paper":
+        roles = PROTOCOL_ROLES
+    elif kind == "thinking":
+        roles = tuple(cut_name(t) for t in range(1, max(map(rounds_of, traces)) + 1))
     column = {role: i for i, role in enumerate(roles)}
     # The order in the file means nothing: answers are numbered round by round, role by role.
     calls = [
@@ -120,7 +123,13 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     ]
     shape = (len(traces), max(call.round for some in calls for call in some), len(roles))
     flat = [call for some in calls for call in some]
-    at = _places(calls, roles)
+    places = [
+        (i, call.round - 1, column[call.role]) for i, some in enumerate(calls) for call in some
+    ]
+    at = tuple(np.array(places, dtype=np.int64).T)  # of each call, into [n, T, L]
+    models: dict[str, list[str]] = {role: [] for role in roles}
+    for call in flat:
+        models[call.role].append(call.model or "")
     normalise = {task: normaliser(task) for task in {trace.task for trace in traces}}
     answer = np.full(shape, NO_ANSWER, dtype=np.int16)
     correct, ungraded = np.zeros((2, *shape), dtype=bool)
@@ -153,7 +162,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     found = TraceArrays(
         ids=np.array([trace.id for trace in traces], dtype=np.str_),
         roles=roles,
-        models=_models(flat, roles),
+        models=tuple(mode(sorted(models[role]) or [""]) for role in roles),  # the usual one
         answer=answer,
         correct=correct,
         cost_nano=cost_nano,
@@ -184,31 +193,6 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     answering[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
     read_again[at] = [nano_from_usd(call.extra.get(READ_AGAIN, 0)) for call in flat]
     return side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
-
-
-def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:
-    if kind == "paper":
-        return PROTOCOL_ROLES
-    if kind == "thinking":
-        return tuple(cut_name(t) for t in range(1, max(map(rounds_of, traces)) + 1))
-    return tuple(sorted({call.role for trace in traces for call in answering(trace)}))
-
-
-def _places(calls: Sequence[Sequence[Call]], roles: Sequence[str]) -> tuple[IntArray, ...]:
-    """Return the question, round and role of each answering call, as one index into [n, T, L]."""
-    column = {role: i for i, role in enumerate(roles)}
-    places = [
-        (i, call.round - 1, column[call.role]) for i, some in enumerate(calls) for call in some
-    ]
-    return tuple(np.array(places, dtype=np.int64).T)
-
-
-def _models(calls: Iterable[Call], roles: Sequence[str]) -> tuple[str, ...]:
-    """Return the model that fills each role most often; of equals, the first in the alphabet."""
-    names: dict[str, list[str]] = {role: [] for role in roles}
-    for call in calls:
-        names[call.role].append(call.model or "")
-    return tuple(mode(sorted(names[role]) or [""]) for role in roles)
 
 
 def _signals(
@@ -256,17 +240,14 @@ def _laid_out(
 def _replies(
     traces: Sequence[Trace], roles: Sequence[str], horizon: int
 ) -> dict[str, PolicyReplies]:
-    named = sorted({c.role for trace in traces for c in trace.calls if is_reply(c.role)})
-    shape = (len(traces), horizon)
-    replies = {
-        role: PolicyReplies(np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64))
-        for role in named
-    }
-    for i, trace in enumerate(traces):
-        for call in trace.calls:
-            if is_reply(call.role):
-                replies[call.role].action[i, call.round - 1] = reply_action(call, roles)
-                replies[call.role].cost_nano[i, call.round - 1] = charged_nano(call)
+    shape, replies = (len(traces), horizon), dict[str, PolicyReplies]()
+    for role in sorted({c.role for trace in traces for c in trace.calls if is_reply(c.role)}):
+        action, cost_nano = np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64)
+        for i, trace in enumerate(traces):
+            for call in (call for call in trace.calls if call.role == role):
+                action[i, call.round - 1] = reply_action(call, roles)
+                cost_nano[i, call.round - 1] = charged_nano(call)
+        replies[role] = PolicyReplies(action, cost_nano)
     return replies
 
 

@@ -275,14 +275,22 @@ class DuplicateCounter:
         repeats = cls()
         for trace in stored:
             if trace.question.strip():
-                repeats._noted.add(repeats._note(trace))
+                repeats._noted.add(repeats._note(trace)[0])
         return repeats
 
     def count(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """Yield traces that are to be added, and count those that repeat another one."""
         for trace in traces:
             if trace.question.strip():
-                self._count(trace)
+                self.texts += 1
+                calls, copied, asked = self._note(trace)
+                if copied is not None:
+                    self.copies += 1
+                    self.stored += calls in self._noted
+                    self.pair = self.pair or (copied, trace.id)
+                elif asked is not None:
+                    self.asked_again += 1
+                    self.other_pair = self.other_pair or (asked, trace.id)
             yield trace
 
     def refuse(self, source: str, store: str) -> None:
@@ -315,23 +323,13 @@ class DuplicateCounter:
                 f"answers ('{before}' and '{now}'); calls come together where ids are the same"
             )
 
-    def _note(self, trace: Trace) -> bytes:
-        calls = _digest(*_asked(trace), _told(trace))
+    def _note(self, trace: Trace) -> tuple[bytes, str | None, str | None]:
+        """Return the mark of a trace's calls, and who had these, and its text, before."""
+        calls, text = _digest(*_asked(trace), _told(trace)), _digest(*_asked(trace))
+        before = calls, self._by_calls.get(calls), self._by_text.get(text)
         self._by_calls.setdefault(calls, trace.id)
-        self._by_text.setdefault(_digest(*_asked(trace)), trace.id)
-        return calls
-
-    def _count(self, trace: Trace) -> None:
-        self.texts += 1
-        known, before = len(self._by_calls), self._by_text.get(_digest(*_asked(trace)))
-        calls = self._note(trace)
-        if len(self._by_calls) == known:
-            self.copies += 1
-            self.stored += calls in self._noted
-            self.pair = self.pair or (self._by_calls[calls], trace.id)
-        elif before is not None:
-            self.asked_again += 1
-            self.other_pair = self.other_pair or (before, trace.id)
+        self._by_text.setdefault(text, trace.id)
+        return before
 
 
 def repetition(traces: TraceArrays, records: Sequence[Trace]) -> str | None:
@@ -344,15 +342,14 @@ def repetition(traces: TraceArrays, records: Sequence[Trace]) -> str | None:
         records: what they were made of, which counts as an import does.
     """
     seen: dict[bytes, str] = {}
-    copies, pair = 0, None
+    pairs: list[tuple[str, str]] = []
     first = asked_first(traces.content)
     for row in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
         name = str(traces.ids[row])
-        said = (*_asked(records[row]), _told(records[row]))
-        before = seen.setdefault(_digest(*said), name)
-        if before != name:
-            copies, pair = copies + 1, pair or (before, name)
-    return None if pair is None else twice(copies, pair)
+        said = _digest(*_asked(records[row]), _told(records[row]))
+        if (before := seen.setdefault(said, name)) != name:
+            pairs.append((before, name))
+    return twice(len(pairs), pairs[0]) if pairs else None
 
 
 def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:

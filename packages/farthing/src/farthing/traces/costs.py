@@ -70,20 +70,15 @@ def check_costs(traces: TraceArrays) -> None:
 
     A model that is free has the recorded cost 0; one without any recorded cost is not free.
     """
-    if _nothing_priced(traces):
+    if all(traces.unpriced.get(role) == 1 for role in traces.roles):
         problem = "no call of these traces has a cost, so nothing is known of savings"
         raise InputError(f"{problem}; {HOW}")
-    refuse_unpriced(traces)
-    if not traces.cost_nano.any():
-        problem = "every cost in these traces is 0, so nothing can be saved"
-        raise InputError(f"{problem}; if calls did cost something, {HOW}")
-
-
-def refuse_unpriced(traces: TraceArrays) -> None:
-    """Refuse a role none of whose calls has a recorded cost; raises as `check_costs`."""
     if unknown := [role for role, share in traces.unpriced.items() if share == 1]:
         problem = f"no call of {', '.join(unknown)} has a cost, so nothing is known of savings"
         raise InputError(f"{problem}; {HOW}, which is 0 where a call is free")
+    if not traces.cost_nano.any():
+        problem = "every cost in these traces is 0, so nothing can be saved"
+        raise InputError(f"{problem}; if calls did cost something, {HOW}")
 
 
 def doubt(traces: TraceArrays) -> str | None:
@@ -102,7 +97,7 @@ def doubt(traces: TraceArrays) -> str | None:
     no call of guide has a cost, so nothing is known of savings; record `cost_usd`
     """
     paid = (traces.cost_nano > 0).sum(axis=(0, 1))
-    if _nothing_priced(traces):
+    if all(traces.unpriced.get(role) == 1 for role in traces.roles):
         return "no call has a cost, so nothing is known of savings; record `cost_usd`"
     made = (traces.answer != NO_ANSWER).sum(axis=(0, 1))
     unpaid = [traces.roles[i] for i in range(traces.n_roles) if made[i] and not paid[i]]
@@ -120,10 +115,6 @@ def doubt(traces: TraceArrays) -> str | None:
         shares = ", ".join(f"{share:.1%} of the calls of {role}" for role, share in some.items())
         said += [f"{shares} have no cost; each counts as the mean of the others"]
     return "; ".join(said) or None
-
-
-def _nothing_priced(traces: TraceArrays) -> bool:
-    return all(traces.unpriced.get(role) == 1 for role in traces.roles)
 
 
 def _has_cost(call: Call) -> bool:

@@ -262,7 +262,6 @@ def _why(traces: TraceArrays, whole: BoolArray, missing: Missing | None) -> Miss
 
 
 def _at_worst(traces: TraceArrays, made: BoolArray, reference: str | None) -> Eligibility:
-    """Return every question that the reference answered, whoever else was asked."""
     if reference is None:
         raise InputError("the worst case needs a model to be held against: name the reference")
     rows = np.flatnonzero(made[:, traces.roles.index(reference)])

@@ -173,7 +173,6 @@ def join(files: Mapping[str, Sequence[Trace]]) -> list[Trace]:
 
 
 def _merged(ours: Trace, theirs: Trace, both: str) -> Trace:
-    """Return one question of two files, which `both` names."""
     for field in (*ABOUT, "task"):
         mine, other = getattr(ours, field), getattr(theirs, field)
         if mine and other and mine != other:
@@ -393,7 +392,6 @@ def from_records(records: "Iterable[Row] | Frame") -> list[Trace]:
 
 
 def _with_amounts(row: Row, place: RowPlace, path: str = "") -> Row:
-    """Return a row whose costs, and those of its calls, are numbers where they were text."""
     amounts: dict[str, Any] = {
         name: dollars(FileRow({path + name: row[name]}, place), path + name)
         for name in COSTS
@@ -448,7 +446,6 @@ def is_foreign(rows: Sequence[Row]) -> bool:
 
 
 def _gathered(rows: Sequence[Row]) -> list[Row]:
-    """Put the calls of each question together, in the order of its first row."""
     questions: dict[str, dict[str, Any]] = {}
     for place, row in enumerate(rows, start=1):
         if "id" not in row:
@@ -475,7 +472,6 @@ def _gathered(rows: Sequence[Row]) -> list[Row]:
 
 
 def _plain(value: Any) -> Any:
-    """Return JSON values alone: numbers of other libraries as Python's own, without NaN."""
     if value is getattr(sys.modules.get("pandas"), "NA", ...):
         return None
     if isinstance(value, Mapping):

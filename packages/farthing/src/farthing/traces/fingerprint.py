@@ -82,7 +82,6 @@ def _marked(value: Any) -> dict[str, Any]:
 
 
 def _unsaid(traces: TraceArrays) -> BoolArray:
-    """Return which calls were made, where neither rounds nor what a call leaves says so; else 0."""
     rounds = np.arange(traces.horizon) < traces.recorded[:, None]
     said = (traces.made == rounds[..., None]).all() or (traces.made == left_a_trace(traces)).all()
     return np.zeros_like(traces.made) if said else traces.made

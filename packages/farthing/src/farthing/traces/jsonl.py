@@ -118,7 +118,6 @@ def decode_all(file: str, lines: Iterable[bytes]) -> Iterator[Trace]:
 
 
 def _lines(name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, numbered from 1."""
     line = 0
     try:
         with gzip.open(name, "rb") if name.endswith(".gz") else Path(name).open("rb") as file:
@@ -234,7 +233,6 @@ def _mend(name: str, known: Iterable[str]) -> str:
 
 
 def _named(message: str, raw: Any) -> _WrongError:
-    """Turn a message of msgspec into a field, its value and what is expected of it."""
     found = _WHERE.match(message)
     expected, path = (found[1], found[2]) if found else (message, "")
     if missing := _MISSING.match(expected):

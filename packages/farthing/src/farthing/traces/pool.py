@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InputError
 from farthing.models.thinking import EFFORT
-from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
+from farthing.traces.arrays import AS_MADE, NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.trace_kind import CONTROLLER, PROTOCOL_ROLES, cut_name
 
 
@@ -59,14 +59,7 @@ def cascade(arrays: TraceArrays, order: Sequence[int] | None = None) -> TraceArr
         pool,
         roles=("model",),
         models=(" -> ".join(names_in_turn(pool)),),
-        answer=pool.answer.swapaxes(1, 2),
-        correct=pool.correct.swapaxes(1, 2),
-        cost_nano=pool.cost_nano.swapaxes(1, 2),
-        largest_cost_nano=pool.largest_cost_nano.swapaxes(1, 2),
-        ungraded=pool.ungraded.swapaxes(1, 2),
-        made=pool.made.swapaxes(1, 2),
-        asked_probability=pool.asked_probability.swapaxes(1, 2),
-        signals={name: values.swapaxes(1, 2) for name, values in pool.signals.items()},
+        **pool.per_call(lambda calls: calls.swapaxes(1, 2)),
         recorded=rounds_in_turn(pool),
         replies={},
     )
@@ -142,19 +135,12 @@ def in_order(pool: TraceArrays, places: Sequence[int]) -> TraceArrays:
         pool,
         roles=tuple(pool.roles[i] for i in order),
         models=tuple(pool.models[i] for i in order),
-        answer=pool.answer[:, :, order],
-        correct=pool.correct[:, :, order],
-        cost_nano=pool.cost_nano[:, :, order],
-        largest_cost_nano=pool.largest_cost_nano[:, :, order],
-        ungraded=pool.ungraded[:, :, order],
-        made=pool.made[:, :, order],
-        asked_probability=pool.asked_probability[:, :, order],
+        **pool.per_call(lambda calls: calls[:, :, order]),
         unpriced={
             role: share
             for role, share in pool.unpriced.items()
             if role in {pool.roles[i] for i in places}
         },
-        signals={name: values[:, :, order] for name, values in pool.signals.items()},
         replies={
             role: replace(reply, action=to[reply.action]) for role, reply in pool.replies.items()
         },
@@ -261,9 +247,10 @@ def side_by_side(
     place = np.where(after, last[:, None], np.arange(cuts.n_roles))[:, None]
     known: dict[str, Any] = {
         name: np.take_along_axis(getattr(cuts, name), place, axis=2)
-        for name in ("answer", "correct", "ungraded", "made", "asked_probability")
+        for name in ("answer", "correct", *AS_MADE)
     }
     later = after[:, None]
+    known_so_far = np.logical_and.accumulate((cuts.largest_cost_nano > 0) | later, axis=2)
     paid = cuts.cost_nano.cumsum(axis=2)
     stopping = np.minimum((answering + read_again).cumsum(axis=2) - answering, paid)
     stopping = np.take_along_axis(stopping, place, axis=2)
@@ -279,7 +266,7 @@ def side_by_side(
         independent=np.ones(len(cuts), dtype=bool),
         cost_nano=paid - stopping,
         stopping_nano=stopping,
-        largest_cost_nano=_known_so_far(cuts.largest_cost_nano, later),
+        largest_cost_nano=np.where(known_so_far, cuts.largest_cost_nano.cumsum(axis=2), 0),
         signals=signals,
         **known,
     )
@@ -287,23 +274,19 @@ def side_by_side(
 
 def in_turn(cuts: TraceArrays) -> TraceArrays:
     """Return cuts side by side, [n, 1, L], one after another, [n, L, 1], with what each adds."""
-    swapped: dict[str, Any] = {
-        name: getattr(cuts, name).swapaxes(1, 2)
-        for name in ("answer", "correct", "ungraded", "made", "asked_probability")
+    swapped = cuts.per_call(lambda calls: calls.swapaxes(1, 2))
+    largest = swapped["largest_cost_nano"]
+    swapped["cost_nano"] = _added(cuts.cost_nano + cuts.stopping_nano)
+    swapped["largest_cost_nano"] = np.where(largest > 0, _added(cuts.largest_cost_nano), 0)
+    swapped["signals"] |= {
+        name: _added(values) for name, values in cuts.signals.items() if name in ADDED_UP
     }
-    largest = cuts.largest_cost_nano
     return replace(
         cuts,
         roles=THOUGHT,
         models=cuts.models[-1:],
         independent=np.zeros(len(cuts), dtype=bool),
-        cost_nano=_added(cuts.cost_nano + cuts.stopping_nano),
         stopping_nano=np.zeros_like(cuts.cost_nano).swapaxes(1, 2),
-        largest_cost_nano=np.where(largest.swapaxes(1, 2) > 0, _added(largest), 0),
-        signals={
-            name: _added(values) if name in ADDED_UP else values.swapaxes(1, 2)
-            for name, values in cuts.signals.items()
-        },
         recorded=rounds_in_turn(cuts),
         replies={},
         **swapped,
@@ -335,12 +318,6 @@ def spent_nano(calls: TraceArrays, made: BoolArray) -> IntArray:
     together = calls.cuts and calls.horizon == 1
     found: IntArray = paid.max(axis=-1) if together else paid.sum(axis=-1)
     return found
-
-
-def _known_so_far(largest: IntArray, later: BoolArray) -> IntArray:
-    """Add up what cuts can cost at most; 0, and unknown, from the first that does not say it."""
-    known = np.logical_and.accumulate((largest > 0) | later, axis=2)
-    return np.where(known, largest.cumsum(axis=2), 0)
 
 
 def _added(values: NDArray[N]) -> NDArray[N]:

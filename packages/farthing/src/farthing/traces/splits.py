@@ -83,7 +83,7 @@ def divide(
     """
     together = CopyGroups.of(arrays.content, np.flatnonzero(arrays.complete))
     complete = together.distinct
-    marked = complete[_marks(arrays)[complete] == SPLITS.index("train")]
+    marked = complete[agreed_marks(arrays.split, arrays.content)[complete] == SPLITS.index("train")]
     if marked.size:
         pool, rest = rng.permutation(marked), np.setdiff1d(complete, marked)
         n_train = marked.size if train is None else train
@@ -95,14 +95,23 @@ def divide(
     incomplete = len(arrays) - together.rows.size
     asked = (n_train, n_calibrate, n_test)
     if min(asked) < 1 or n_train > pool.size or n_calibrate + n_test > rest.size:
-        raise TooFewTracesError(_too_few(asked, together, marked.size, incomplete))
+        parts = " and ".join(
+            f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True)
+        )
+        own = f", {marked.size:,} of them marked to train" if marked.size else ""
+        left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""
+        there = together.said or f"{len(together.rows):,} complete questions"
+        raise TooFewTracesError(
+            f"asked for {parts}, at least 1 each; there are {there}{own}"
+            f"{left_out}: ask for fewer or record more"
+        )
     train_rows = together.all_of(pool[:n_train])
     return Division(train_rows, rest, n_calibrate, n_test, together, incomplete)
 
 
 def named_parts(arrays: TraceArrays) -> Parts | None:
     """Return the complete questions of each part, where the file marks all three; else None."""
-    split = np.where(arrays.complete, _marks(arrays), -1)
+    split = np.where(arrays.complete, agreed_marks(arrays.split, arrays.content), -1)
     rows = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     return Parts(*rows) if all(part.size for part in rows) else None
 
@@ -146,23 +155,21 @@ def by_shares(
         copies go where they go.
 
     """
-    split, together = _marks(arrays), CopyGroups.of(arrays.content, np.arange(len(arrays)))
+    split, together = (
+        agreed_marks(arrays.split, arrays.content),
+        CopyGroups.of(arrays.content, np.arange(len(arrays))),
+    )
     marked = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     if len(shares) == len(SPLITS) and all(part.size for part in marked):
         return marked
     train, *_ = marked
     rest = np.setdiff1d(together.distinct, train)
-    if not train.size:
-        parts = _drawn(rest, shares, rng)
-    else:
-        parts = _drawn(rest, [share / (1 - shares[0]) for share in shares[1:]], rng)
+    if train.size:
+        shares = [share / (1 - shares[0]) for share in shares[1:]]
+    ends = [int(sum(shares[: i + 1]) * len(rest)) for i in range(len(shares))]
+    parts = np.split(rng.permutation(rest), ends)[: len(shares)]
     drawn = [together.all_of(part) for part in parts]
     return [train, *drawn] if train.size else drawn
-
-
-def _drawn(rows: IntArray, shares: Sequence[Fraction], rng: np.random.Generator) -> list[IntArray]:
-    ends = [int(sum(shares[: i + 1]) * len(rows)) for i in range(len(shares))]
-    return [np.sort(part) for part in np.split(rng.permutation(rows), ends)[: len(shares)]]
 
 
 def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list[int]:
@@ -180,24 +187,6 @@ def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list
             left, weight = left - size, weight - share
         sizes.append(size)
     return sizes
-
-
-def _marks(arrays: TraceArrays) -> NDArray[np.int8]:
-    """Return the part that each question is marked for, [n]; copies of one have one mark."""
-    return agreed_marks(arrays.split, arrays.content)
-
-
-def _too_few(
-    asked: tuple[int, int, int], together: CopyGroups, marked: int, incomplete: int
-) -> str:
-    parts = " and ".join(f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True))
-    own = f", {marked:,} of them marked to train" if marked else ""
-    left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""
-    there = together.said or f"{len(together.rows):,} complete questions"
-    return (
-        f"asked for {parts}, at least 1 each; there are {there}{own}"
-        f"{left_out}: ask for fewer or record more"
-    )
 
 
 def sample_ids(ids: NDArray[np.str_], seed: int, probability: float | FloatArray) -> BoolArray:
@@ -218,7 +207,6 @@ def order(ids: NDArray[np.str_], seed: int) -> IntArray:
 
 
 def _lots(purpose: str, ids: NDArray[np.str_], seed: int) -> FloatArray:
-    """Return a number in [0, 1) for each question, uniform and independent of all others."""
     return np.array([chance(purpose, name, seed) for name in ids.tolist()])
 
 

@@ -93,7 +93,6 @@ def to_read(path: str | Path) -> Iterator[sqlite3.Connection]:
 
 
 def _beside(path: Path) -> list[Path]:
-    """Return the files beside a store that hold a part of it: a WAL, or an unfinished change."""
     files = [path.with_name(f"{path.name}{suffix}") for suffix in PARTS]
     return [file for file in files if file.exists() and file.stat().st_size]
 
@@ -181,7 +180,6 @@ def _check(connection: sqlite3.Connection, path: str | Path) -> None:
 
 
 def _migrations() -> list[str]:
-    """The scripts in the order of their numbers, which begin at 1 and leave no gap."""
     folder = resources.files("farthing.traces") / "migrations"
     scripts = {f.name: f for f in folder.iterdir() if f.name.endswith(".sql")}
     return [scripts[name].read_text(encoding="utf-8") for name in sorted(scripts)]
@@ -460,7 +458,6 @@ class Store:
     def _insert(
         self, batch: list[Trace], position: int, log: int | None, system: int | None = None
     ) -> None:
-        """Write a batch; its first trace goes one past `position`."""
         numbered = list(enumerate(batch, position + 1))
         try:
             self._connection.executemany(

@@ -7,7 +7,7 @@ knows of none, what counts is what a call sends.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -109,15 +109,12 @@ def unlike(
         if any(name in some and some[name] is None for some in (theirs, ours)):
             continue
         one, other = (some.get(name, _USUAL.get(name)) for some in (theirs, ours))
-        if one != other and not (name == LIMIT and _unreached(one, other, longest)):
+        reached = longest is None or any(
+            limit is not None and not (isinstance(limit, int | float) and longest < limit)
+            for limit in (one, other)
+        )
+        if one != other and (name != LIMIT or reached):
             yield name, one, other
-
-
-def _unreached(one: Setting, other: Setting, longest: int | None) -> bool:
-    limits = [limit for limit in (one, other) if limit is not None]
-    return longest is not None and all(
-        isinstance(limit, int | float) and longest < limit for limit in limits
-    )
 
 
 def _plain(value: Any) -> Any:
@@ -128,11 +125,10 @@ def _plain(value: Any) -> Any:
             number = float(value)
         except ValueError:
             return value
-    if isinstance(number, float):
-        if not math.isfinite(number):
-            return None
-        return int(number) if number.is_integer() else number
-    return number
+    if not isinstance(number, float):
+        return number
+    whole = math.isfinite(number) and number.is_integer()
+    return int(number) if whole else number if math.isfinite(number) else None
 
 
 _MARK = "sha256:"
@@ -303,12 +299,15 @@ def _changed(role: str, theirs: RoleSetup, ours: RoleSetup) -> Iterator[str]:
         yield f"the agent of {role}{_values(theirs.kind, ours.kind)}"
     if "" not in {theirs.model, ours.model} and theirs.model != ours.model:
         yield f"the model of {role}{_values(theirs.model, ours.model)}"
-    else:
-        yield from _sold_otherwise(role, theirs, ours)
+        return
+    if theirs.settings is not None and ours.settings is not None:
+        for name, values in _different(theirs.settings, ours.settings):
+            yield f"{name} of {role}{values}"
+    if None not in {theirs.price, ours.price} and theirs.price != ours.price:
+        yield f"the price of {role}'s model {ours.model}{_values(theirs.price, ours.price)}"
 
 
 def _sent_otherwise(role: str, theirs: SentRequest, ours: SentRequest) -> Iterator[str]:
-    """Say what is sent otherwise; what one of them does not know is no difference."""
     before, now = ({*(one.system or ())} - {UNSAID} for one in (theirs, ours))
     n = len(before)
     if before and now and before != now and 1 in {n, len(now)}:
@@ -322,14 +321,6 @@ def _sent_otherwise(role: str, theirs: SentRequest, ours: SentRequest) -> Iterat
         longest = theirs.longest if ours.longest is None else ours.longest
         for name, one, other in unlike(theirs.parameters, ours.parameters, longest):
             yield f"{name} of {role}{_values(one, other)}"
-
-
-def _sold_otherwise(role: str, theirs: RoleSetup, ours: RoleSetup) -> Iterator[str]:
-    if theirs.settings is not None and ours.settings is not None:
-        for name, values in _different(theirs.settings, ours.settings):
-            yield f"{name} of {role}{values}"
-    if None not in {theirs.price, ours.price} and theirs.price != ours.price:
-        yield f"the price of {role}'s model {ours.model}{_values(theirs.price, ours.price)}"
 
 
 def _different(
@@ -430,7 +421,6 @@ def as_asked(traces: TraceArrays, origin: Origin) -> TraceArrays:
 
 
 def _names(traces: TraceArrays, origin: Origin) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what an origin calls the models of a pool, and those that it knows, in its order."""
     if origin.is_pool:
         return traces.roles, origin.roles
     return names_in_turn(traces), origin.models[0].split(" -> ")
@@ -449,16 +439,12 @@ SURENESS = ("confidence", "uncertainty")
 """What a call says of its own answer: not every model that answers live says it."""
 
 
-def _always(traces: TraceArrays, name: str) -> bool:
-    answered = traces.answer != NO_ANSWER
-    values = traces.signals.get(name)
-    return values is not None and bool(answered.any()) and not np.isnan(values[answered]).any()
-
-
 def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = None) -> Origin:
     """Describe the traces that a policy was trained on, and what they were made with."""
     made = np.maximum((traces.cost_nano > 0).sum(axis=(0, 1)), 1)
     mean = -(-traces.cost_nano.sum(axis=(0, 1)) // made)
+    answered = traces.answer != NO_ANSWER
+    sure = {name: traces.signals[name][answered] for name in SURENESS if name in traces.signals}
     return Origin(
         roles=traces.roles,
         models=traces.models,
@@ -466,7 +452,7 @@ def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = Non
         horizon=traces.horizon,
         fingerprint=fingerprint,
         signals=tuple(traces.signals),
-        always=tuple(name for name in SURENESS if _always(traces, name)),
+        always=tuple(name for name, said in sure.items() if said.size and not np.isnan(said).any()),
         independent=bool(traces.independent.all()),
         system=system,
         usual=_usual(traces) or None,
@@ -475,7 +461,6 @@ def origin_of(traces: TraceArrays, fingerprint: str, system: System | None = Non
 
 
 def _usual(traces: TraceArrays) -> dict[str, UsualCall]:
-    """Return what a call of each model of a pool took and cost in the mean."""
     read, written = (traces.signals.get(name) for name in ("input_tokens", "output_tokens"))
     if is_pool(traces):
         places = {name: (0, at) for at, name in enumerate(traces.roles)}
@@ -520,7 +505,15 @@ def recorded_system(arrays: TraceArrays) -> System | None:
         return None
     if (arrays.context < 0).any():
         used.append(QuestionContext(None, None, None))
-    lasting = len(arrays) > 1
+    # System prompts that are known count, even where others are not.
+    systems = sorted({one.system for one in used if one.system is not None})[:FEW]
+    if systems and any(one.system is None for one in used):
+        systems.append(UNSAID)
+    # Around every question stood alike examples, as turns before it; turns that are not the same
+    # for all are the questions' own.
+    before, around = {one.history for one in used}, None
+    if len(arrays) > 1 and None not in before:
+        around = ALONE if before == {_NONE} or len(before) > 1 else before.pop()
     return {
         role: RoleSetup(
             model=arrays.models[at],
@@ -528,8 +521,8 @@ def recorded_system(arrays: TraceArrays) -> System | None:
             agent={},
             prompts={},
             sent=SentRequest(
-                system=_systems(used),
-                around=_around(used) if lasting else None,
+                system=tuple(systems) or None,
+                around=around,
                 parameters=_merged([_parameters(one.parameters, role) for one in used]),
                 longest=longest(arrays, at),
             ),
@@ -541,11 +534,10 @@ def recorded_system(arrays: TraceArrays) -> System | None:
 def with_longest(system: System, arrays: TraceArrays) -> System:
     """Return a system that says of single calls how long their recorded replies were at most."""
     found = dict(system)
-    for role, part in system.items():
-        if part.sent is not None and part.sent.longest is None and role in arrays.roles:
-            sent = msgspec.structs.replace(
-                part.sent, longest=longest(arrays, arrays.roles.index(role))
-            )
+    for at, role in enumerate(arrays.roles):
+        part = system.get(role)
+        if part and part.sent is not None and part.sent.longest is None:
+            sent = msgspec.structs.replace(part.sent, longest=longest(arrays, at))
             found[role] = msgspec.structs.replace(part, sent=sent)
     return found
 
@@ -560,24 +552,6 @@ def longest(arrays: TraceArrays, at: int) -> int | None:
     return None if np.isnan(most) else int(most)
 
 
-def _systems(used: Sequence[QuestionContext]) -> tuple[str, ...] | None:
-    """Return the system prompts; those that are known count, even where others are not."""
-    known = sorted({one.system for one in used if one.system is not None})[:FEW]
-    unsaid = [UNSAID] if any(one.system is None for one in used) else []
-    return tuple(known + unsaid) if known else None
-
-
-def _around(used: Iterable[QuestionContext]) -> str | None:
-    """Return what stood around every question alike: examples, as turns before it.
-
-    Turns that are not the same for all are the questions' own.
-    """
-    before = {one.history for one in used}
-    if None in before:
-        return None
-    return ALONE if before == {_NONE} or len(before) > 1 else before.pop()
-
-
 def _parameters(text: str | None, role: str) -> dict[str, Setting] | None:
     """Return the parameters of a role's calls; None where they are not known, or a digest alone."""
     if text is None:
@@ -588,10 +562,8 @@ def _parameters(text: str | None, role: str) -> dict[str, Setting] | None:
         return None
     if isinstance(found, dict) and isinstance(by_role := found.get(BY_ROLE), dict):
         found = by_role.get(role)
-    return _flat(found) if isinstance(found, dict) else None
-
-
-def _flat(found: dict[str, Any]) -> dict[str, Setting]:
+    if not isinstance(found, dict):
+        return None
     return {
         name: fingerprint(value) if isinstance(value, list | dict) else value
         for name, value in found.items()

@@ -119,7 +119,6 @@ def failure_of(reply: Any) -> CallError | None:
 
 
 def _is_wire(reply: Mapping[str, Any]) -> bool:
-    """Return whether an object is a provider's reply, and not an answer in JSON."""
     error = reply.get("error")
     alone = isinstance(error, dict) and "message" in error and reply.keys() <= _BESIDE_ERROR
     kind = str(reply.get("type"))
@@ -146,7 +145,6 @@ def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
 
 
 def _instructions(prompt: Mapping[str, Any]) -> str:
-    """Return the system prompt that a request has beside its input or, as Anthropic's, messages."""
     instructions = prompt.get("instructions")
     if isinstance(instructions, str):
         return instructions.strip()

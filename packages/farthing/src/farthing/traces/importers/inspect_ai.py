@@ -43,7 +43,6 @@ def _sniff(source: Source) -> bool:
 
 
 def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
-    """Yield the samples, graded by the first scorer or by the one that is named."""
     log = source.first or FileRow({}, RowPlace(source.name))
     about = log.part("eval")
     if about.text("model") is None:
@@ -160,7 +159,6 @@ def _tries(sample: FileRow) -> list[FileRow]:
 
 
 def _has_judge(sample: FileRow) -> bool:
-    """Return whether a model graded a sample, as its scores or the usage of roles tell."""
     scores = sample.inner("scores")
     names = scores if isinstance(scores, dict) else ()
     graded = (sample.part("scores").part(name).part("metadata").inner("grading") for name in names)
@@ -168,7 +166,6 @@ def _has_judge(sample: FileRow) -> bool:
 
 
 def _prompt(sample: FileRow) -> LoggedPrompt | None:
-    """Return the input, with the choices below it where there are some."""
     value = sample.find("input")[1]
     prompt = read_prompt(_attached(value, sample) if isinstance(value, str) else value)
     choices = sample.inner("choices")
@@ -203,7 +200,6 @@ def _shown(sample: FileRow, prompt: LoggedPrompt) -> LoggedPrompt:
 
 
 def _attached(text: str | None, sample: FileRow) -> str | None:
-    """Return a text that is kept once for the whole sample under its hash."""
     if text is None or not text.startswith(_ATTACHED):
         return text
     return sample.part("attachments").text(text.removeprefix(_ATTACHED)) or text

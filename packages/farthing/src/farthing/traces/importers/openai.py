@@ -46,7 +46,6 @@ def _sniff(source: Source) -> bool:
 
 
 def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
-    """Yield a call for each reply and each failure whose model is known."""
     requests = None if options.requests is None else _requests(Source(options.requests))
     if "custom_id" in source.fields:
         yield ImportNote(_BATCH_PRICE)

@@ -55,7 +55,6 @@ PROMPTFOO = Importer("promptfoo", "promptfoo's output JSON", _sniff, _read)
 
 
 def _results(document: FileRow) -> tuple[str, list[object]] | None:
-    """Return where the list of results is in a document, and the list."""
     outer = document.values.get("results")
     if isinstance(outer, list):
         return "results", outer

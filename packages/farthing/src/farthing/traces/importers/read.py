@@ -420,7 +420,6 @@ def notes_on(
 
 
 def _lacks(traces: Sequence[Trace], options: Options) -> Iterator[str]:
-    """Yield a line for each thing that texts, grades and answers lack."""
     calls = [call for trace in traces for call in trace.calls]
     if textless := sum(not trace.question for trace in traces):
         yield (

@@ -118,7 +118,6 @@ class Source:
             raise TraceFormatError(self.name, 1, "file", problem) from error
 
     def _one_a_line(self) -> bool:
-        """Return whether the first line is an object by itself and others follow."""
         if self._stem.endswith(_LINES):
             return True
         with self._unpacked() as file:
@@ -213,7 +212,6 @@ def _parsed(raw: bytes, name: str, line: int | None) -> Any:
 
 
 def _cells(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, cells) of each row that is not blank, the header first."""
     delimiter = _delimiter(text)
     before = csv.field_size_limit(sys.maxsize)  # prompts are longer than the library's limit
     line = 1

@@ -179,7 +179,6 @@ def dollars(row: FileRow, column: str) -> float | None:
 
 
 def _refuse_other_unit(meaning: str, column: str) -> None:
-    """Refuse a column that is mapped to a cost or a latency, and whose name says another unit."""
     of_cost = meaning in COSTS
     if of_cost and _OF_TOKENS & set(plain(column).split("_")):
         problem = "is a price of tokens by its name, not the cost of a call"
@@ -195,13 +194,11 @@ def _refuse_other_unit(meaning: str, column: str) -> None:
 
 
 def _sniff(source: Source) -> bool:
-    """Return whether columns name a question, a model, and an answer or its grade."""
     found = known(source.fields).keys()
     return bool(found & {"id", "question"} and "model" in found and found & SAID)
 
 
 def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
-    """Yield the rows; one that names no model or no question is refused."""
     columns = columns_of(source, options)
     others = (name.strip() for name in source.fields - set(columns.values()))
     unread = sorted(name or "(unnamed)" for name in others if "token" not in name.casefold())
