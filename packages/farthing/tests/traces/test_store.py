@@ -113,25 +113,6 @@ def test_traces_come_back_in_order_from_a_new_process(tmp_path: Path) -> None:
         assert [t.id for t in store.traces()] == [t.id for t in many] + ["last"]
 
 
-def test_traces_are_read_as_asked() -> None:
-    traces = [
-        trace("a", task="mmlu", group="law", split="train"),
-        trace("b", task="mmlu", group="law", split="test"),
-        trace("c", task="mmlu", group="art", split="train"),
-        trace("d", task="text"),
-    ]
-    with Store.open(":memory:") as store:
-        store.add(traces, "file")
-
-        def names(**wanted: str) -> list[str]:
-            return [t.id for t in store.traces(**wanted)]
-
-        assert names(task="mmlu") == ["a", "b", "c"]
-        assert names(group="law") == ["a", "b"]
-        assert names(split="train", task="mmlu") == ["a", "c"]
-        assert names(task="none such") == []
-
-
 def test_a_duplicate_is_refused_by_name_and_nothing_is_imported() -> None:
     with Store.open(":memory:") as store:
         store.add([trace("q1"), trace("q2")], "old.jsonl")

@@ -11,11 +11,10 @@ episodes  [n, T, L]   a controller and its experts in each of T turns, the cheap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mode
-from typing import Literal, get_args
 
 import numpy as np
 
-from farthing.errors import InputError, TraceFormatError, UnknownNameError
+from farthing.errors import InputError, TraceFormatError
 from farthing.money import nano_from_usd
 from farthing.traces.arrays import (
     NO_ANSWER,
@@ -36,7 +35,7 @@ from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grades.below_chance import with_gold_beside
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
-from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool, side_by_side
+from farthing.traces.pool import cheapest_first, in_order, side_by_side
 from farthing.traces.system import context_of
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.trace_kind import (
@@ -53,30 +52,18 @@ from farthing.traces.trace_kind import (
     shape_of,
 )
 
-View = Literal["auto", "paper", "pool", "cascade"]
-VIEWS = get_args(View)
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def load(path: str | Path, protocol: View = "auto") -> TraceArrays:
-    """Read a file of traces (`.jsonl` or `.jsonl.gz`) into arrays.
-
-    Args:
-        path: the file.
-        protocol: see `assemble`.
-    """
+def load(path: str | Path) -> TraceArrays:
+    """Read a file of traces (`.jsonl` or `.jsonl.gz`) into arrays."""
     if not str(path).endswith((".jsonl", ".jsonl.gz")):
         raise InputError(f"{path}: cannot tell its form; name it .jsonl or .jsonl.gz")
-    return assemble(read_traces(path), protocol=protocol)
+    return assemble(read_traces(path))
 
 
-def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays:
-    """Lay traces out as arrays; what has no recorded grade is graded by its task.
-
-    Args:
-        traces: the questions, all of one shape.
-        protocol: `auto` takes the shape that the traces have; `paper` and `pool` insist on one;
-            `cascade` lays a pool out one model after another.
+def assemble(traces: Sequence[Trace]) -> TraceArrays:
+    """Lay traces of one shape out as arrays; what has no recorded grade is graded by its task.
 
     Returns:
         One row a question, in order. A pool's models stand in the order of their mean cost. What a
@@ -90,22 +77,8 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
             which = f"{problem} (question '{traces[where - 1].id}')"
             raise TraceFormatError("traces", where, name, which)
     arrays = _arrays(traces)
-    if shape_of(traces[0]) != "paper":
-        arrays = in_order(arrays, cheapest_first([arrays]))
-    return view(arrays, protocol)
-
-
-def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
-    """Return the arrays in the shape asked for; see `assemble`."""
-    if protocol not in VIEWS:
-        raise UnknownNameError("protocol", protocol, VIEWS)
-    if protocol == "cascade":
-        return cascade(arrays)
-    if protocol == "paper" and arrays.roles != PROTOCOL_ROLES:
-        raise InputError("these are no traces of base and guide; use the protocol pool or cascade")
-    if protocol == "pool" and not is_pool(arrays):
-        raise InputError("these traces are no pool of models; use the protocol paper")
-    return arrays
+    paper = shape_of(traces[0]) == "paper"
+    return arrays if paper else in_order(arrays, cheapest_first([arrays]))
 
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
@@ -189,10 +162,10 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     if kind != "thinking":
         return found
     ended = [any(call.ended for call in trace.calls) for trace in traces]
-    answering, read_again = np.zeros((2, *shape), dtype=np.int64)
-    answering[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
+    of_answers, read_again = np.zeros((2, *shape), dtype=np.int64)
+    of_answers[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
     read_again[at] = [nano_from_usd(call.extra.get(READ_AGAIN, 0)) for call in flat]
-    return side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
+    return side_by_side(found, np.array(ended, dtype=bool), of_answers, read_again)
 
 
 def _signals(

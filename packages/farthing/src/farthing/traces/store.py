@@ -226,11 +226,7 @@ INSERT_TRACE = _insert("traces", "position", *_TRACE, "import", "system", *_CONT
 INSERT_CALL = _insert(
     "calls", *_COPIED, "cost_nano", "largest_cost_nano", *_NOT_COPIED, "trace", "position"
 )
-SELECT_TRACES = f"""
-SELECT position, {", ".join(_TRACE + _CONTEXT)} FROM traces
-WHERE (:task IS NULL OR task = :task) AND (:stratum IS NULL OR stratum = :stratum)
-    AND (:split IS NULL OR split = :split)
-ORDER BY position"""  # noqa: S608
+SELECT_TRACES = f"SELECT position, {', '.join(_TRACE + _CONTEXT)} FROM traces ORDER BY position"  # noqa: S608
 SELECT_CALLS = f"""
 SELECT {", ".join(_COPIED + _NOT_COPIED)} FROM calls WHERE trace = ? ORDER BY position"""  # noqa: S608
 
@@ -402,19 +398,10 @@ class Store:
         """The open file, in autocommit mode, for those who keep tables of their own in it."""
         return self._connection
 
-    def traces(
-        self, task: str | None = None, group: str | None = None, split: str | None = None
-    ) -> Iterator[Trace]:
-        """Yield the traces in the order of their import, one at a time, as they were added.
-
-        Args:
-            task: only this task's, as with `group` and `split`; None for all.
-            group: only this stratum's.
-            split: only this part's.
-        """
-        wanted = {"task": task, "stratum": group, "split": split}
+    def traces(self) -> Iterator[Trace]:
+        """Yield the traces in the order of their import, one at a time, as they were added."""
         with explained(self._path):
-            for position, *row in self._connection.execute(SELECT_TRACES, wanted):
+            for position, *row in self._connection.execute(SELECT_TRACES):
                 yield trace_from(row, self._connection.execute(SELECT_CALLS, (position,)))
 
     def count(self) -> int:
