@@ -2,6 +2,12 @@
 
 A division of questions keeps copies together, and a proof counts one of them, which chance draws. A
 log that was read twice makes traffic look repetitive that is not, and should be left out.
+
+Questions that are worded alike are no copies, and yet perhaps no independent draws. In two that are
+near, what tells questions apart wherever it stands (numbers, symbols, single letters, negations,
+who and when) is the same in the same order. So are the other words in any order, but for filler
+and doubled letters; or one ends with the whole of the other. Templates that differ in one slot are
+not near: Hamlet is no filler.
 """
 
 import re

@@ -1,4 +1,8 @@
-"""What calls count as, and what recorded costs leave in doubt."""
+"""What calls count as, and what recorded costs leave in doubt.
+
+What a trace keeps of a call's usage beside its tokens in and out are numbers under `extra`. A call
+that says none of it has nothing there, so that what was recorded before it stays what it is.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

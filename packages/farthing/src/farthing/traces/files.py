@@ -1,6 +1,8 @@
-"""Files of traces: in our own form, which the suffix says, or as another tool recorded them.
+"""Traces from files and from memory, and logs of requests.
 
-Of several files the calls of a question come together.
+Files are in our own form, which the suffix says, or as another tool recorded them. Of several files
+the calls of a question come together. In memory traces are dictionaries in the interchange form, or
+one row a call. A log says what was asked, what one model answered, and what was paid for it.
 """
 
 import math
@@ -178,9 +180,17 @@ def _merged(ours: Trace, theirs: Trace, both: str) -> Trace:
         if mine and other and mine != other:
             raise _contradiction(both, field, mine, other)
     known = {field: getattr(ours, field) or getattr(theirs, field) for field in ABOUT}
+    calls = {(call.round, call.role): call for call in ours.calls}
+    for call in theirs.calls:
+        before = calls.setdefault((call.round, call.role), call)
+        for field in Call.__struct_fields__:
+            mine, other = getattr(before, field), getattr(call, field)
+            if mine != other:
+                where = f"{field} of the call of {call.role} in round {call.round}"
+                raise _contradiction(both, where, mine, other)
     return structs.replace(
         ours,
-        calls=_calls(ours.calls, theirs.calls, both),
+        calls=list(calls.values()),
         independent=ours.independent and theirs.independent,
         truncated=ours.truncated or theirs.truncated,
         parameters=ours.parameters if ours.parameters == theirs.parameters else None,
@@ -190,18 +200,6 @@ def _merged(ours: Trace, theirs: Trace, both: str) -> Trace:
     )
 
 
-def _calls(ours: Iterable[Call], theirs: Iterable[Call], both: str) -> list[Call]:
-    calls = {(call.round, call.role): call for call in ours}
-    for call in theirs:
-        before = calls.setdefault((call.round, call.role), call)
-        for field in Call.__struct_fields__:
-            mine, other = getattr(before, field), getattr(call, field)
-            if mine != other:
-                where = f"{field} of the call of {call.role} in round {call.round}"
-                raise _contradiction(both, where, mine, other)
-    return list(calls.values())
-
-
 def _contradiction(both: str, field: str, ours: Any, theirs: Any) -> InputError:
     said = f"{field} is {shown(ours)} in the one and {shown(theirs)} in the other"
     return InputError(f"{both}: {said}; leave one out, or mend it")
@@ -209,7 +207,6 @@ def _contradiction(both: str, field: str, ours: Any, theirs: Any) -> InputError:
 
 DIGEST = "sha256:"
 """What begins a text that a trace keeps as a digest alone."""
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -256,7 +253,7 @@ class RequestLog:
         """Days from the first call to the last; None where nobody knows, or it is one moment."""
         if self.period is None or self.period[0] == self.period[1]:
             return None
-        return (self.period[1] - self.period[0]).total_seconds() / DAY_S
+        return (self.period[1] - self.period[0]).total_seconds() / DAY.total_seconds()
 
     @property
     def models(self) -> dict[str, Spent]:

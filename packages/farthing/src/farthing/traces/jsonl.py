@@ -1,6 +1,7 @@
 """The interchange form: JSON Lines, one question a line, plain or gzipped.
 
-Reading is all or nothing: the first thing wrong is refused with its file, line and field.
+Reading is all or nothing: the first thing wrong is refused with its file, line and field. The JSON
+Schema of a line is here too.
 """
 
 import ast

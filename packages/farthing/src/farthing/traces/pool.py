@@ -1,6 +1,15 @@
 """A pool of models: in the order of their cost, and as a cascade, one model after another.
 
 Samples are several independent calls of one model, which voting is measured on.
+
+Thinking up to a cut of a thought and answering there is a way to answer with a price of its own,
+that of the whole thought so far. So the cuts of a question stand side by side, [n, 1, L], as the
+models of a pool do, and the last one is the full thought. In turn, [n, L, 1], a cut costs what it
+adds. A thought that ended before others says the same at every later cut, for nothing.
+
+Who stops a thought at each cut, to see what it would answer, pays for these answers, and for
+reading the thought again. Who thinks straight on pays for neither, so side by side they are left
+out where calls say how much that is.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Who trains, who calibrates, who tests: copies of one question do the same."""
+"""Who trains, who calibrates, who tests: copies of one question do the same.
+
+Questions are drawn by chance from a seed and their ids alone: who draws again gets the same.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

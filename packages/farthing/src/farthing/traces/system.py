@@ -4,6 +4,10 @@ A certificate is about such a system, and ends with it. So collected traces reme
 say what their requests were sent with, a bundle takes it over, and whoever answers under the bundle
 compares. Agents of one kind are compared by all that they are; where the kinds differ, or a log
 knows of none, what counts is what a call sends.
+
+A log says question by question what calls were sent: the system prompt, what was said before, the
+parameters, which tools write in different ways and which are named alike here. Where all questions
+say the same, that is what every call was sent; what one does not say is unknown.
 """
 
 import math

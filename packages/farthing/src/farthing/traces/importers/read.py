@@ -1,4 +1,9 @@
-"""Foreign files as traces: which importer reads a file, and what the traces then lack."""
+"""Foreign files as traces: which importer reads a file, and what the traces then lack.
+
+The calls of one question, one a model, become a pool; where the user says that calls are samples,
+all of a model are kept, a round each. Accepted answers come from a file, costs from prices of
+tokens. What then is still missing is a line each, which names the option that supplies it.
+"""
 
 import hashlib
 import re
