@@ -25,7 +25,7 @@ from recordings import needed
 from farthing.methods.base import Silent
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.files import read_arrays
-from farthing.traces.thinking import in_turn, is_thought
+from farthing.traces.pool import in_turn, is_thought
 from farthing_lab.comparison.thresholded import at_coverage
 from farthing_lab.corl.evaluation import evaluate
 from farthing_lab.corl.learner import TrainingSchedule

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from farthing.traces.files import from_records
 from farthing.traces.jsonl import write_traces
-from farthing.traces.records import from_records
 from farthing_lab.lm.make import CONTEXT, NETWORKS
 from farthing_lab.lm.symbols import END, NUMBERS, encode, said
 from farthing_lab.models.embedded import WEIGHTS

@@ -138,7 +138,7 @@ def test_a_store_reads_as_before_and_is_written_further(tmp_path: Path) -> None:
     before = dumped(place)
     assert kept.log_facts(place) == LOGS["store"]
     with Store.open(place) as store:
-        assert store.info().traces == len(LOGS["store"]["questions"])
+        assert store.count() == len(LOGS["store"]["questions"])
     assert dumped(place) == before
     with Store.open(place) as store:
         more = [

@@ -27,7 +27,7 @@ from farthing.bundle.versions import (
 )
 from farthing.errors import BundleError
 from farthing.features.rounds import FeatureSet
-from farthing.traces.origin import origin_of
+from farthing.traces.system import origin_of
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 from farthing_lab.methods.stopping import StoppingPolicy

@@ -23,7 +23,7 @@ from farthing.process.batch_replay import followed
 from farthing.promises.certificate import Certificate
 from farthing.promises.kinds import none, split
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.origin import Origin, origin_of
+from farthing.traces.system import Origin, origin_of
 from farthing_lab.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing_lab.methods.baselines.rounds import RandomPolicy
 from farthing_lab.methods.baselines.uala import UalaPolicy

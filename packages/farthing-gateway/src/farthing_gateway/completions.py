@@ -11,8 +11,8 @@ from farthing.models.chat_serving import head, piece
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer, Returned
 from farthing.traces.base import Call
+from farthing.traces.pool import of_thought
 from farthing.traces.system import Provenance
-from farthing.traces.thinking import of_thought
 from farthing_gateway.bundles import ServedMode
 
 NONE = "none"

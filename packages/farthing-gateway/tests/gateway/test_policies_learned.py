@@ -15,7 +15,7 @@ from farthing.bundle import folder as bundles
 from farthing.cli.main import _run as farthing
 from farthing.process.batch_replay import replay
 from farthing.traces.assemble import load
-from farthing.traces.origin import as_asked
+from farthing.traces.system import as_asked
 
 QUESTIONS, NEW = 600, 24
 NANO = {"small": 10_000, "mid": 20_000, "large": 1_000_000}

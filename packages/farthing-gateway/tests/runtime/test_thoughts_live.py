@@ -25,9 +25,9 @@ from farthing.runtime.job import read_job
 from farthing.runtime.runner import PolicyRunner
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
-from farthing.traces.origin import origin_of
 from farthing.traces.pool import cascade
 from farthing.traces.store import Store
+from farthing.traces.system import origin_of
 
 QUESTIONS = 200
 CUTS = (40, 80, 120, 160, 200)

@@ -8,7 +8,7 @@ from farthing.bundle.base import Bundle
 from farthing.process.base import InRounds, Policy
 from farthing.recommendation.played import Questions
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.origin import origin_of
+from farthing.traces.system import origin_of
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 

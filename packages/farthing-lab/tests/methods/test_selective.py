@@ -21,7 +21,7 @@ from farthing.methods.selective.policy import as_trained, walk
 from farthing.process.action_space import SpaceName
 from farthing.process.batch_replay import followed
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.origin import origin_of
+from farthing.traces.system import origin_of
 from farthing_lab.generator.generate import generate
 from farthing_lab.generator.presets import preset
 

@@ -37,7 +37,7 @@ from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
-from farthing.traces.origin import Origin
+from farthing.traces.system import Origin
 from farthing_lab.agents.guide import GuideAgent
 from farthing_lab.methods.baselines.llm_replies import LlmPolicy
 from farthing_lab.methods.stopping import StoppingPolicy

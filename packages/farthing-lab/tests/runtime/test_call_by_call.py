@@ -39,7 +39,7 @@ from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces import jsonl
 from farthing.traces.assemble import assemble
-from farthing.traces.origin import Origin
+from farthing.traces.system import Origin
 from farthing_lab.agents.guide import GuideAgent
 
 QUESTIONS, ROUNDS = 110, 2

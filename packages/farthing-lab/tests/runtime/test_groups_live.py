@@ -14,7 +14,7 @@ from farthing.tasks.base import Question
 from farthing.tasks.text import TEXT
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.origin import origin_of
+from farthing.traces.system import origin_of
 from farthing_lab.methods.routers.v0 import V0Learner
 
 MODELS = ("small", "large")

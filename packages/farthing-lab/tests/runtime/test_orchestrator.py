@@ -30,8 +30,8 @@ from farthing.tasks.text import TEXT
 from farthing.traces.arrays import FloatArray, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.origin import origin_of
 from farthing.traces.pool import cascade
+from farthing.traces.system import origin_of
 from farthing_lab.methods.baselines.llm_replies import LlmExitPolicy, LlmPolicy
 from farthing_lab.methods.baselines.rounds import RandomPolicy
 from farthing_lab.methods.baselines.uala import UalaPolicy

@@ -32,8 +32,8 @@ from farthing.tasks.text import TEXT
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.origin import origin_of
 from farthing.traces.pool import cascade
+from farthing.traces.system import origin_of
 from farthing_lab.methods.baselines.llm_replies import LlmPolicy
 
 TOGETHER = {"base": 1_000, "guide": 3_000}

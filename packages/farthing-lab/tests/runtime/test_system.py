@@ -29,9 +29,8 @@ from farthing.tasks.templates import PromptTemplates
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.jsonl import write_traces
-from farthing.traces.origin import Origin
 from farthing.traces.store import Store
-from farthing.traces.system import ALONE, RoleSetup, SentRequest, changes, fingerprint
+from farthing.traces.system import ALONE, Origin, RoleSetup, SentRequest, changes, fingerprint
 from farthing_lab.agents.guide import GuideAgent
 
 QUESTIONS, NEW = 60, "What is 301 + 301?"

@@ -13,7 +13,7 @@ from rich.console import Console
 from farthing.errors import ConfigError, InputError
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
-from farthing.traces.records import from_records
+from farthing.traces.files import from_records
 from farthing_lab.methods.allocators.agent_tts import AllocationTrial, Space
 from farthing_lab.methods.allocators.base import ItemBatch
 from farthing_lab.methods.allocators.plan_and_budget import PLAN_AND_BUDGET, SCHEDULES, efficiency

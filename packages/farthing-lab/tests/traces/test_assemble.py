@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from farthing import plugins
-from farthing.errors import InputError, TraceFormatError, UnknownNameError
+from farthing.errors import InputError, TraceFormatError
 from farthing.money import nano_from_usd
 from farthing.tasks import text
 from farthing.traces.arrays import SIGNALS, SPLITS, TraceArrays
-from farthing.traces.assemble import View, assemble, load
+from farthing.traces.assemble import assemble, load
 from farthing.traces.base import Call, Trace
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.jsonl import write_traces
@@ -246,22 +246,6 @@ def test_replies_over_a_pool_keep_their_meaning_when_models_are_reordered() -> N
         "policy-4": 3,  # ask on
         "policy-9": -1,
     }
-
-
-def test_a_view_that_the_traces_do_not_have_is_refused() -> None:
-    paper, models = [protocol(rounds=1)], [pool("q", {"a": 1e-9})]
-    refusals: list[tuple[list[Trace], View, str]] = [
-        (paper, "pool", "are no pool of models"),
-        (paper, "cascade", "only a pool"),
-        (models, "paper", "no traces of base and guide"),
-    ]
-    for traces, protocol_, problem in refusals:
-        with pytest.raises(InputError, match=problem):
-            assemble(traces, protocol=protocol_)
-    with pytest.raises(UnknownNameError, match="unknown protocol 'cascades'; did you mean"):
-        assemble(models, protocol="cascades")  # type: ignore[arg-type]
-    assert assemble(paper, protocol="paper").horizon == 1
-    assert assemble(models, protocol="pool").roles == ("a",)
 
 
 def test_records_are_checked_like_a_file() -> None:

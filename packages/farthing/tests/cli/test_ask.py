@@ -16,7 +16,7 @@ from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import GainEstimate, LookaheadPolicy
 from farthing.promises.kinds import split
-from farthing.traces.origin import Origin
+from farthing.traces.system import Origin
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]

@@ -10,7 +10,7 @@ import pytest
 from told_pool import both, records, write
 
 import farthing as ft
-from farthing.traces import sampling
+from farthing.traces import splits as sampling
 
 Farthing = Callable[..., Any]
 N = 200

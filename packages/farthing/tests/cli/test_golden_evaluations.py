@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from farthing.traces.base import Call, Trace
-from farthing.traces.importers.gather import short_hash
+from farthing.traces.importers.read import short_hash
 
 Import = Callable[..., Trace]
 ASKED = "How many grams are in a kilogram?"

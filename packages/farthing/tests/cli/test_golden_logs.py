@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from farthing.traces.base import Call, CallError, Trace
-from farthing.traces.importers.gather import short_hash
+from farthing.traces.importers.read import short_hash
 
 Import = Callable[..., Trace]
 ASKED = "How many grams are in a kilogram?"

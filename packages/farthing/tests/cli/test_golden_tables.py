@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from farthing.traces.base import Call, CallError, Trace
-from farthing.traces.importers.gather import short_hash
+from farthing.traces.importers.read import short_hash
 from farthing.traces.jsonl import read_traces
 
 Farthing = Callable[..., Any]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from farthing.traces.aliases import proposals
 from farthing.traces.base import Call, Trace
+from farthing.traces.importers.read import proposals
 from farthing.traces.jsonl import read_traces
 
 Farthing = Callable[..., Any]

@@ -21,12 +21,12 @@ from farthing.recommendation.recommend import recommend
 from farthing.traces.arrays import joined
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.files import join
+from farthing.traces.files import from_records, join
 from farthing.traces.fingerprint import fingerprint
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Imported, Supplied, read_foreign
 from farthing.traces.jsonl import encode, read_traces, write_traces
-from farthing.traces.records import from_records
+from farthing.traces.pool import cascade
 from farthing.traces.store import Store
 
 PER_REQUEST = (
@@ -119,8 +119,7 @@ def test_arrays_keep_it() -> None:
     assert arrays.requests.tolist() == [3, 1]
     assert arrays.take(np.array([1, 0])).requests.tolist() == [1, 3]
     assert joined([arrays.rows(slice(1, 2)), arrays]).requests.tolist() == [1, 3, 1]
-    cascade = assemble([one], protocol="cascade")
-    assert cascade.requests.tolist() == [3]
+    assert cascade(assemble([one])).requests.tolist() == [3]
 
 
 def test_it_makes_other_traces_only_where_it_is_more_than_one() -> None:

@@ -19,8 +19,8 @@ from farthing.runtime.runner import PolicyRunner
 from farthing.tasks.base import Question
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.origin import Origin, as_asked
 from farthing.traces.store import Store
+from farthing.traces.system import Origin, as_asked
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from farthing.process.batch_replay import NestedReplay, followed, replay
 from farthing.process.play import follow
 from farthing.process.replay import outcome
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.origin import origin_of
+from farthing.traces.system import origin_of
 
 
 def make_traces(seed: int, n: int, horizon: int, roles: tuple[str, ...]) -> TraceArrays:

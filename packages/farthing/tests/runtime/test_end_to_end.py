@@ -13,7 +13,7 @@ from sums import farthing, write_job
 from farthing.bundle import folder as bundles
 from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.traces.assemble import assemble
-from farthing.traces.origin import Origin
+from farthing.traces.system import Origin
 
 QUESTIONS, ROUNDS = 60, 3
 

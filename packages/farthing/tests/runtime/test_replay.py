@@ -19,7 +19,7 @@ from farthing.runtime.tried import Tried, look, recall, remember, share_of_look
 from farthing.runtime.trying import Trying, Wanted, prepare, proposed, replay_of
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Trace
-from farthing.traces.log import RequestLog, read_log
+from farthing.traces.files import RequestLog, read_log
 from farthing.traces.store import Store
 
 DOLLAR = 10**9

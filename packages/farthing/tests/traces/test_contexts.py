@@ -13,8 +13,6 @@ from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import Supplied, read_foreign
-from farthing.traces.origin import recorded_system, with_longest
-from farthing.traces.parameters import parameters_of
 from farthing.traces.store import Store
 from farthing.traces.system import (
     ALONE,
@@ -24,8 +22,11 @@ from farthing.traces.system import (
     SentRequest,
     changes,
     fingerprint,
+    parameters_of,
     prompt_mark,
+    recorded_system,
     unrecorded,
+    with_longest,
 )
 
 SYSTEM, QUESTION, REPLY = "Be brief.", "2 + 2?", "4"

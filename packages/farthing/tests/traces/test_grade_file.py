@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import InputError, TraceFormatError
-from farthing.traces import sampling as lots
+from farthing.traces import splits as lots
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.grades.codes import AnswerTexts

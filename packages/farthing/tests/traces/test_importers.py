@@ -19,7 +19,6 @@ from farthing.errors import InputError, TraceFormatError
 from farthing.models.prices import Rates, TokenPrice
 from farthing.traces.base import Trace
 from farthing.traces.importers.base import Options
-from farthing.traces.importers.gather import short_hash
 from farthing.traces.importers.read import (
     OWN,
     Imported,
@@ -27,6 +26,7 @@ from farthing.traces.importers.read import (
     check,
     importer,
     read_foreign,
+    short_hash,
     sniffed,
 )
 from farthing.traces.importers.source import _cells

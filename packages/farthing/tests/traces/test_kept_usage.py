@@ -10,8 +10,8 @@ from farthing.runtime.journal import Attempt, entry
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
 from farthing.traces.copies import content_of
+from farthing.traces.costs import kept, usage_of
 from farthing.traces.fingerprint import fingerprint
-from farthing.traces.kept_usage import kept, usage_of
 
 OLD = Trace(
     id="q1",

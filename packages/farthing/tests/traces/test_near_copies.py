@@ -8,8 +8,7 @@ import pytest
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.canonical import canonical
-from farthing.traces.near_copies import near, near_note
+from farthing.traces.copies import canonical, near, near_note
 
 
 def asked(*texts: str, options: tuple[str, ...] = ()) -> TraceArrays:

@@ -6,7 +6,7 @@ import pytest
 
 from farthing.errors import InputError
 from farthing.traces.base import Call, CallError, Trace
-from farthing.traces.records import from_records
+from farthing.traces.files import from_records
 
 ROW: dict[str, Any] = {
     "id": "q7",

@@ -13,8 +13,7 @@ from jsonschema import Draft202012Validator
 
 from farthing.errors import InputError, TraceFormatError
 from farthing.traces.base import Call, Trace
-from farthing.traces.jsonl import decode, encode, iter_traces, read_traces
-from farthing.traces.schema import trace_schema
+from farthing.traces.jsonl import decode, encode, iter_traces, read_traces, trace_schema
 from farthing.traces.store import Store
 
 Line = dict[str, Any]

@@ -8,8 +8,7 @@ import farthing as ft
 from farthing.errors import InputError
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, Trace
-from farthing.traces.canonical import canonical
-from farthing.traces.copies import content_of, contents_of, contradiction, n_distinct
+from farthing.traces.copies import canonical, content_of, contents_of, contradiction, n_distinct
 from farthing.traces.files import join
 from farthing.traces.fingerprint import fingerprint
 

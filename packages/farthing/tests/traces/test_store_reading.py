@@ -14,8 +14,7 @@ import pytest
 
 from farthing.errors import StoreError
 from farthing.traces.base import Call, Trace
-from farthing.traces.store import Store
-from farthing.traces.store_file import APPLICATION_ID, to_read
+from farthing.traces.store import APPLICATION_ID, Store, to_read
 
 Seen = dict[str, tuple[str, int, int]]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from farthing.traces.sampling import chance
+from farthing.traces.splits import chance
 from farthing.traces.system import System, changes
 from farthing_gateway.monitoring.bundle_path import Place
 from farthing_gateway.recording.export import Pool, as_pool

@@ -8,8 +8,7 @@ import msgspec
 
 from farthing.traces.base import Trace
 from farthing.traces.files import write_traces
-from farthing.traces.store import STORES, TRAFFIC, Store
-from farthing.traces.store_file import transaction
+from farthing.traces.store import STORES, TRAFFIC, Store, transaction
 from farthing.traces.system import System
 from farthing.traces.trace_kind import answering, shape_of, trace_problems
 from farthing_gateway.recording.record import RequestRecord, answered_directly

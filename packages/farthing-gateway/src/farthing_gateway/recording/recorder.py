@@ -8,7 +8,7 @@ import msgspec
 from farthing.money import usd_from_nano
 from farthing.runtime.answer import Answer
 from farthing.traces.base import Call, CallError, Trace
-from farthing.traces.kept_usage import kept
+from farthing.traces.costs import kept
 from farthing_gateway.attempts import failed_calls
 from farthing_gateway.charging import RequestCharges
 from farthing_gateway.chat_request import ChatRequest, conversation_of

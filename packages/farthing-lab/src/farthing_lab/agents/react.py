@@ -22,8 +22,7 @@ from farthing.runtime.base import Agent, AgentReply, Closable, CountingClient, S
 from farthing.tasks.replies import read_answer, unwrapped
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.tasks.tools import Tool, Toolbox, always
-from farthing.traces.parameters import Setting
-from farthing.traces.system import fingerprint
+from farthing.traces.system import Setting, fingerprint
 from farthing_lab.methods.agents.base import (
     MONEY,
     TOKENS,

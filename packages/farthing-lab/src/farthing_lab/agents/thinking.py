@@ -25,9 +25,8 @@ from farthing.runtime.base import Agent, AgentReply, Client, CountingClient, Tur
 from farthing.tasks.replies import read_answer
 from farthing.tasks.templates import BUILT_IN, PromptTemplates, asked
 from farthing.traces.base import Call
-from farthing.traces.parameters import Setting
-from farthing.traces.system import fingerprint
-from farthing.traces.thinking import THOUGHT
+from farthing.traces.pool import THOUGHT
+from farthing.traces.system import Setting, fingerprint
 from farthing.traces.trace_kind import ANSWERING, READ_AGAIN, cut_name
 
 MOST_TOKENS = 1_000_000

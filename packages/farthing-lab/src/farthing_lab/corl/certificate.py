@@ -43,7 +43,7 @@ from farthing.tasks.base import Question, Task
 from farthing.traces.arrays import RIGHT, TraceArrays
 from farthing.traces.assemble import assemble
 from farthing.traces.base import Call, CallError, SplitName, Trace
-from farthing.traces.pool import in_order
+from farthing.traces.pool import in_order, is_pool
 from farthing.traces.trace_kind import CONTROLLER
 from farthing_lab.corl.base import Mode
 from farthing_lab.corl.episode import Episode
@@ -131,7 +131,9 @@ def laid_out(traces: Sequence[Trace], roles: Sequence[str]) -> TraceArrays:
         structs.replace(trace, calls=[call for call in trace.calls if call.role in roles])
         for trace in traces
     ]
-    arrays = assemble(kept, protocol="pool")
+    arrays = assemble(kept)
+    if not is_pool(arrays):
+        raise InputError("these traces are no pool of models; use the protocol paper")
     return in_order(arrays, [arrays.roles.index(role) for role in roles])
 
 

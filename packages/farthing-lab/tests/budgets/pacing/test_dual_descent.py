@@ -8,7 +8,8 @@ import pytest
 from farthing import plugins
 from farthing.budgets.pacing.base import Option, Pacer, begin, choose, settle
 from farthing.budgets.pacing.dual_descent import ENTROPY, EUCLIDEAN, FOLLOWING, LEAST, MOST
-from farthing_lab.methods.allocators.lagrangian import FloatArray, optimum
+from farthing.traces.arrays import FloatArray
+from farthing_lab.methods.allocators.lagrangian import optimum
 
 UNIT = 1_000
 NOTHING = Option(0.0, 0, 0)

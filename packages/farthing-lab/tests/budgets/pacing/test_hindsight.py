@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from farthing_lab.methods.allocators.lagrangian import FloatArray, optimum
+from farthing.traces.arrays import FloatArray
+from farthing_lab.methods.allocators.lagrangian import optimum
 
 
 def solved(values: FloatArray, costs: FloatArray, budget: float) -> float:

@@ -11,8 +11,8 @@ from farthing.errors import InputError
 from farthing.money import usd_from_nano
 from farthing.traces.arrays import NO_ANSWER, SPLITS, TraceArrays
 from farthing.traces.base import Call, Trace
+from farthing.traces.files import OF_QUESTION
 from farthing.traces.pool import cascade
-from farthing.traces.records import OF_QUESTION
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,13 +23,12 @@ from farthing.traces.base import Trace
 from farthing.traces.copies import contradiction, repetition
 from farthing.traces.costs import doubt
 from farthing.traces.eligibility import Missing
-from farthing.traces.files import read_all_with_records
+from farthing.traces.files import Frame, is_foreign, read_all_with_records, rows_of
+from farthing.traces.files import from_records as traces_from_records
 from farthing.traces.importers.read import check, read_foreign
 from farthing.traces.importers.source import RecordsSource
 from farthing.traces.importers.table import TABLE
 from farthing.traces.pool import missing, refuse_samples
-from farthing.traces.records import Frame, is_foreign, rows_of
-from farthing.traces.records import from_records as traces_from_records
 from farthing.traces.sample import NAME, write_sample_log
 from farthing.traces.splits import by_shares
 from farthing.traces.store import STORES

@@ -10,7 +10,7 @@ from farthing.process.base import Policy
 from farthing.process.value import PolicyValue
 from farthing.promises.certificate import Certificate
 from farthing.traces.fingerprint import Marks
-from farthing.traces.origin import Origin
+from farthing.traces.system import Origin
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from farthing.process.value import PolicyValue
 from farthing.promises.certificate import Certificate
 from farthing.traces.atomic import write_folder
 from farthing.traces.fingerprint import Marks
-from farthing.traces.origin import Origin
+from farthing.traces.system import Origin
 
 _UNUSABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
 

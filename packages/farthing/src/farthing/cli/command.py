@@ -127,7 +127,7 @@ _NAMES = re.compile(r"'([^']*)'")
 
 
 def _one_of(found: re.Match[str]) -> str:
-    from farthing.traces.schema import near
+    from farthing.traces.jsonl import near
 
     given, names = found["given"], _NAMES.findall(found["names"])
     meant = near(given, names)

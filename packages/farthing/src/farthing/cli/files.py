@@ -45,12 +45,12 @@ def noted(
     paths: Sequence[Path], supplied: "Supplied | None" = None
 ) -> "tuple[TraceArrays, list[str]]":
     """Read traces, or other tools' files, with a line for each thing that they lack."""
-    from farthing.traces.files import read_all
+    from farthing.traces.files import read_all_with_records
 
     which = "it" if len(paths) == 1 else "them"
     with_options = WITH_OPTIONS.format(which, " ".join(map(str, paths)))
     try:
-        arrays, notes = read_all(paths, supplied)
+        arrays, _, notes = read_all_with_records(paths, supplied)
     except InputError as problem:
         if OPTION not in str(problem):
             raise

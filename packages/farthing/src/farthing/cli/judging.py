@@ -29,7 +29,7 @@ def judged_before(path: Path, judged: "JudgedReplay | None") -> None:
     if not path.is_file():
         return
     with Store.read(path) as store:
-        tried, verdicts = recall(store), store.info().graded
+        tried, verdicts = recall(store), store.graded()
     before, now = tried and tried.judge, judged and judged.name
     if before is not None and before != now and verdicts:
         raise InputError(

@@ -178,7 +178,7 @@ def say_paid_today(traces: Sequence[Path], reference: str | None, *, as_json: bo
     """Say of a log of one model what is paid, and the command that tries cheaper ones."""
     from farthing.reports import paid_today
     from farthing.runtime.trying import next_try
-    from farthing.traces.log import read_log
+    from farthing.traces.files import read_log
 
     log = read_log(traces)
     following = next_try(log, traces, reference)
@@ -221,4 +221,4 @@ def _is_traffic(traces: Path) -> bool:
     if traces.suffix not in STORES:
         return False
     with Store.read(traces) as store:
-        return {one.source for one in store.info().imports} == {TRAFFIC}
+        return {one.source for one in store.imports()} == {TRAFFIC}

@@ -100,7 +100,7 @@ def schema() -> None:
 
     Example: farthing traces schema > trace.schema.json
     """
-    from farthing.traces.schema import trace_schema
+    from farthing.traces.jsonl import trace_schema
 
     typer.echo(json.dumps(trace_schema(), indent=2))
 
@@ -115,8 +115,8 @@ def info(
     Example: farthing traces info runs.jsonl.gz
     """
     from farthing.reports.traces import describe, record
+    from farthing.traces.copies import near_note
     from farthing.traces.costs import doubt
-    from farthing.traces.near_copies import near_note
     from farthing.traces.store import STORES
 
     arrays, lacks = noted([file])
@@ -141,8 +141,8 @@ def reprice(
     Example: farthing traces reprice traces.db --price my-model=0.2,0.6,0.02
     """
     from farthing.reports.table import Table
+    from farthing.traces.costs import reprice
     from farthing.traces.importers.read import published
-    from farthing.traces.repricing import reprice
     from farthing.traces.store import Store
 
     own = dict(map(imports.read_price, price))

@@ -130,7 +130,7 @@ def try_models(
     from farthing.runtime import collect as collection
     from farthing.runtime.tried import Tried, recall, remember
     from farthing.runtime.trying import Wanted, prepare
-    from farthing.traces.log import read_log
+    from farthing.traces.files import read_log
     from farthing.traces.store import Store
 
     prices = asked.prices

@@ -18,7 +18,7 @@ from farthing.runtime.agents.judge import Judge, Judgement
 from farthing.tasks.base import Question
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.assemble import assemble
-from farthing.traces.files import read_any_records
+from farthing.traces.files import read_all_records
 from farthing.traces.grades.codes import AnswerTexts
 from farthing.traces.grades.grade_file import (
     GradeLine,
@@ -64,7 +64,7 @@ class GradeBook:
     @classmethod
     def open(cls, traces: Path, grades: Path) -> "GradeBook":
         """Read traces; the file of grades need not exist yet."""
-        records, *_ = read_any_records(traces)
+        records, *_ = read_all_records([traces])
         recorded = assemble(records)
         return cls(recorded, AnswerTexts.of(records, recorded), grades)
 

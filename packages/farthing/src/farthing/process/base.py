@@ -15,8 +15,8 @@ import numpy as np
 
 from farthing.process.action_space import ActionSpace, SpaceName
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
+from farthing.traces.pool import spent_nano
 from farthing.traces.text_signals import OF_QUESTION
-from farthing.traces.thinking import spent_nano
 
 NOTHING = -1
 """The line of a decision that buys nothing more."""

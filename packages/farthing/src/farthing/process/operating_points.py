@@ -13,8 +13,7 @@ from farthing.money import usd_from_nano
 from farthing.process import latency
 from farthing.process.replay import Counts, at_worst
 from farthing.traces.arrays import NO_ANSWER, BoolArray, FloatArray, IntArray, TraceArrays
-from farthing.traces.pool import check_complete
-from farthing.traces.thinking import spent_nano
+from farthing.traces.pool import check_complete, spent_nano
 
 
 @dataclass(frozen=True)

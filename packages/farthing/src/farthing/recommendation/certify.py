@@ -36,9 +36,8 @@ from farthing.recommendation.warnings import AS_BEFORE
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
 from farthing.traces.eligibility import Missing, alike
 from farthing.traces.fingerprint import Marks, marks_of, seen_before
-from farthing.traces.origin import origin_of, recorded_system, with_longest
 from farthing.traces.pool import is_pool
-from farthing.traces.system import System, unrecorded
+from farthing.traces.system import System, origin_of, recorded_system, unrecorded, with_longest
 
 NO_MARKS: Marks = frozenset()
 MEETINGS = {

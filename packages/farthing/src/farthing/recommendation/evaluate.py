@@ -40,13 +40,12 @@ from farthing.recommendation.splits import (
 )
 from farthing.recommendation.warnings import AS_BEFORE, doubts
 from farthing.traces.arrays import RIGHT, BoolArray, TraceArrays
-from farthing.traces.copies import Content, check_every_request, note, one_of_each
+from farthing.traces.copies import Content, check_every_request, near_note, note, one_of_each
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import Missing, alike, asked_all
 from farthing.traces.fingerprint import seen_before
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import check_graded, graded
-from farthing.traces.near_copies import near_note
 from farthing.traces.splits import Parts
 
 Errors = Callable[[float], float]

@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.promises.agreeing import Checks
 from farthing.promises.statistics.sampled_mean import Sample
-from farthing.traces import sampling as lots
+from farthing.traces import splits as lots
 from farthing.traces.arrays import NO_ANSWER, BoolArray, IntArray, TraceArrays
 from farthing.traces.grades.codes import AnswerTexts
 from farthing.traces.grades.grade_file import GradeLine, Pairs, QuestionDraw, plan_of

@@ -49,15 +49,14 @@ from farthing.recommendation.splits import (
 )
 from farthing.recommendation.warnings import by_what_was_recorded, doubts, other_system
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.copies import n_distinct, note, one_of_each
+from farthing.traces.copies import n_distinct, near_note, note, one_of_each
 from farthing.traces.costs import check_costs
 from farthing.traces.eligibility import Missing, asked_all, only
 from farthing.traces.fingerprint import fingerprint, marks_of
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import reference_of
-from farthing.traces.near_copies import near_note
-from farthing.traces.origin import origin_of
 from farthing.traces.splits import Parts
+from farthing.traces.system import origin_of
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from farthing.recommendation.savings import about_sets
 from farthing.recommendation.splits import as_played
 from farthing.recommendation.warnings import other_models, other_system
 from farthing.traces.arrays import BoolArray, IntArray, TraceArrays
-from farthing.traces.copies import Content, CopyGroups, n_distinct, note
-from farthing.traces.near_copies import near_note
+from farthing.traces.copies import Content, CopyGroups, n_distinct, near_note, note
 from farthing.traces.system import System
 
 LAID_OUT, SHARE = 100, 4

@@ -50,12 +50,11 @@ from farthing.recommendation.tradeoff import tradeoffs
 from farthing.recommendation.trial import select
 from farthing.recommendation.warnings import by_what_was_recorded, unlike
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.copies import check_every_request, n_distinct, note
+from farthing.traces.copies import check_every_request, n_distinct, near_note, note
 from farthing.traces.costs import check_costs, doubt
 from farthing.traces.eligibility import Eligibility, draw_weights, eligible
 from farthing.traces.grades.below_chance import check_gold
 from farthing.traces.grades.overlay import ungraded_questions
-from farthing.traces.near_copies import near_note
 from farthing.traces.pool import is_pool
 
 

@@ -12,8 +12,8 @@ from farthing.errors import InputError, TooFewTracesError
 from farthing.promises.base import Promise
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.copies import Content, CopyGroups, agreed_marks, n_distinct
-from farthing.traces.origin import as_asked, roles_asked
 from farthing.traces.splits import Parts, fixed_parts
+from farthing.traces.system import as_asked, roles_asked
 
 TRAIN, MOST_TRAIN = 0.3, 300
 """Share of the questions that train at first, and the most of them."""

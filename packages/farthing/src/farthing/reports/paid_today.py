@@ -11,7 +11,7 @@ from rich.text import Text
 from farthing.money import significant
 from farthing.reports.table import Table, counted
 from farthing.runtime.trying import NextTry
-from farthing.traces.log import RequestLog, Spent
+from farthing.traces.files import RequestLog, Spent
 
 SHOWN = 5
 """Kinds of requests that are listed."""

@@ -15,7 +15,7 @@ from farthing.recommendation.record import Recommendation
 from farthing.reports.base import thousand
 from farthing.reports.payer import in_percent
 from farthing.reports.table import Table
-from farthing.traces.thinking import is_thought
+from farthing.traces.pool import is_thought
 
 MONTH = 30
 """Days."""

@@ -12,7 +12,7 @@ from farthing.money import usd_from_nano
 from farthing.tasks.base import Question
 from farthing.tasks.tools import Tool, ToolReply
 from farthing.traces.base import Call, CallError
-from farthing.traces.kept_usage import kept
+from farthing.traces.costs import kept
 
 
 class Client(Protocol):

@@ -13,7 +13,7 @@ from farthing.runtime.base import Agent, CutAgent, Turn
 from farthing.runtime.protocol import Clients, Protocol, ask_agent, judged
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call
-from farthing.traces.thinking import THOUGHT, is_thought
+from farthing.traces.pool import THOUGHT, is_thought
 from farthing.traces.trace_kind import is_reply, replies_of
 
 

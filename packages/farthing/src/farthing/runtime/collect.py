@@ -38,8 +38,7 @@ from farthing.runtime.refusals import Refusals, refuses
 from farthing.runtime.unrecorded import lacking
 from farthing.tasks.base import Question
 from farthing.traces.base import Call, Trace
-from farthing.traces.store import Store
-from farthing.traces.store_file import explained
+from farthing.traces.store import Store, explained
 from farthing.traces.system import System
 
 GARBAGE = 50_000

@@ -49,9 +49,8 @@ from farthing.runtime.system import Sold, flat, system_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
 from farthing.tasks.templates import BUILT_IN, PromptTemplates
-from farthing.traces.parameters import Setting
-from farthing.traces.system import System, mark_of
-from farthing.traces.thinking import THOUGHT
+from farthing.traces.pool import THOUGHT
+from farthing.traces.system import Setting, System, mark_of
 
 AT_ONCE = 1_000
 """Questions under way at any moment."""

@@ -11,9 +11,9 @@ from farthing.traces.assemble import reply_action
 from farthing.traces.base import Call
 from farthing.traces.costs import charged_nano
 from farthing.traces.grades.codes import answer_codes
-from farthing.traces.origin import Origin
+from farthing.traces.pool import is_thought
+from farthing.traces.system import Origin
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
-from farthing.traces.thinking import is_thought
 from farthing.traces.trace_kind import is_reply
 
 

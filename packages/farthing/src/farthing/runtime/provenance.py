@@ -7,9 +7,8 @@ from pathlib import Path
 from farthing.errors import InputError
 from farthing.runtime.job import read_job
 from farthing.traces.arrays import TraceArrays
-from farthing.traces.origin import recorded_system
 from farthing.traces.store import STORES, Store
-from farthing.traces.system import System, changes, unrecorded
+from farthing.traces.system import System, changes, recorded_system, unrecorded
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,8 @@ from farthing.runtime.job import AT_ONCE, sent_mark, sold
 from farthing.runtime.protocol import Clients, Independent, RecordingPlan, ask_agent
 from farthing.tasks.base import Question, Task
 from farthing.traces.base import Call, Trace
-from farthing.traces.log import LoggedRequest, RequestLog
-from farthing.traces.parameters import BY_ROLE, LIMIT, written
-from farthing.traces.system import System
+from farthing.traces.files import LoggedRequest, RequestLog
+from farthing.traces.system import BY_ROLE, LIMIT, System, written
 
 SENT = frozenset({LIMIT, "temperature", "top_p", "stop"})
 """Parameters that are sent again; requests with others are left out."""

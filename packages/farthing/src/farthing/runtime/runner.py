@@ -31,9 +31,8 @@ from farthing.runtime.system import system_of
 from farthing.runtime.validity import Validity, validity_of
 from farthing.tasks.base import Question, Task
 from farthing.tasks.templates import BUILT_IN
-from farthing.traces.parameters import LIMIT
 from farthing.traces.store import Store
-from farthing.traces.system import ALONE, LOGGED, SentRequest, System, prompt_mark
+from farthing.traces.system import ALONE, LIMIT, LOGGED, SentRequest, System, prompt_mark
 from farthing.traces.trace_kind import PROTOCOL_ROLES
 
 

@@ -9,8 +9,15 @@ from msgspec.structs import replace
 from farthing.runtime.base import Agent
 from farthing.runtime.protocol import Protocol
 from farthing.tasks.text import TEXT
-from farthing.traces.parameters import Setting, parameters_of, usual_name
-from farthing.traces.system import RoleSetup, SentRequest, System, fingerprint
+from farthing.traces.system import (
+    RoleSetup,
+    SentRequest,
+    Setting,
+    System,
+    fingerprint,
+    parameters_of,
+    usual_name,
+)
 
 REVIEW = "review"
 """The prompt that shows an agent its earlier rounds."""

@@ -28,8 +28,7 @@ from farthing.runtime.replay import Replay
 from farthing.runtime.trying import FIRST_LOOK
 from farthing.traces.arrays import TraceArrays
 from farthing.traces.fingerprint import question_hashes
-from farthing.traces.store import STORES, Store
-from farthing.traces.store_file import transaction
+from farthing.traces.store import STORES, Store, transaction
 
 MARK = 8
 """Bytes of the hash of a question's id, and of what it asks."""

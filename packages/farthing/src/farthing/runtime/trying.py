@@ -21,7 +21,7 @@ from farthing.runtime.judged import JudgedReplay
 from farthing.runtime.replay import OTHER_SYSTEM, Replay, system_of, unsendable
 from farthing.tasks.base import Task
 from farthing.tasks.text import TEXT
-from farthing.traces.log import RequestLog, read_log
+from farthing.traces.files import RequestLog, read_log
 
 SAMPLE = 1_500
 """Requests that are drawn where nobody says how many."""

@@ -12,8 +12,8 @@ from farthing.promises.certificate import Certificate
 from farthing.promises.kinds.groups import groups_of
 from farthing.runtime.call_plan import CallPlan
 from farthing.traces.base import Call
+from farthing.traces.pool import THOUGHT, is_thought
 from farthing.traces.system import Provenance, System, changes, uncompared, unrecorded
-from farthing.traces.thinking import THOUGHT, is_thought
 from farthing.traces.trace_kind import is_reply
 
 FAR = 2

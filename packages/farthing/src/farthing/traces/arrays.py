@@ -4,9 +4,9 @@ Replaying every policy over every question is arithmetic on these arrays. `n` qu
 `L` roles whose answers may be returned (base and guide in the paper's protocol).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ SIGNALS = (
 SPLITS = ("train", "calibrate", "test")
 WHY_MISSING = ("chance", "earlier_reply", "unknown")
 """Why a question lacks calls that others have, in the order of the trace format."""
+AS_MADE = ("ungraded", "made", "asked_probability")
+"""What is known of a call beside its answer, its price and its signals."""
 NO_SPLIT = -1
 RIGHT = "right"
 """The grade of an answer that is accepted, or was recorded as correct."""
@@ -210,17 +212,14 @@ class TraceArrays:
 
     def rows(self, rows: slice) -> "TraceArrays":
         """Return consecutive questions, as views of the same memory."""
-        return self._at(rows)
+        return self.take(rows)
 
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "TraceArrays":
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "TraceArrays":
         """Return the questions at an index or under a mask, in that order.
 
         The columns stay those of the whole: a signal that none of the taken questions has remains.
         """
-        return self._at(index)
-
-    def _at(self, index: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "TraceArrays":
-        per_question: dict[str, object] = {
+        per_question: dict[str, Any] = {
             f.name: getattr(self, f.name)[index]
             for f in fields(self)
             if isinstance(getattr(self, f.name), np.ndarray)
@@ -232,8 +231,17 @@ class TraceArrays:
                 role: PolicyReplies(r.action[index], r.cost_nano[index])
                 for role, r in self.replies.items()
             },
-            **per_question,  # type: ignore[arg-type]
+            **per_question,
         )
+
+    def per_call(self, changed: Callable[[NDArray[Any]], NDArray[Any]]) -> dict[str, Any]:
+        """Return every column of calls, [n, T, L], and the signals as a change leaves them.
+
+        What a thought costs if it is stopped at its cuts is none of them.
+        """
+        columns = ("answer", "correct", "cost_nano", "largest_cost_nano", *AS_MADE)
+        found: dict[str, Any] = {name: changed(getattr(self, name)) for name in columns}
+        return found | {"signals": {name: changed(v) for name, v in self.signals.items()}}
 
 
 def left_a_trace(arrays: TraceArrays) -> BoolArray:
@@ -252,7 +260,13 @@ def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
     first = pieces[0]
     if len(pieces) == 1:
         return first
-    per_question: dict[str, object] = {
+    question: NDArray[np.object_] | None = None
+    if any(piece.question is not None for piece in pieces):
+        none = [np.full(len(piece), "", dtype=object) for piece in pieces]
+        texts = [piece.question for piece in pieces]
+        both = zip(texts, none, strict=True)
+        question = np.concatenate([empty if text is None else text for text, empty in both])
+    per_question: dict[str, Any] = {
         f.name: np.concatenate([getattr(piece, f.name) for piece in pieces])
         for f in fields(first)
         if isinstance(getattr(first, f.name), np.ndarray) and f.name != "question"
@@ -263,7 +277,7 @@ def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
             name: np.concatenate([piece.signals[name] for piece in pieces])
             for name in first.signals
         },
-        question=_joined_texts(pieces),
+        question=question,
         replies={
             role: PolicyReplies(
                 np.concatenate([piece.replies[role].action for piece in pieces]),
@@ -271,16 +285,5 @@ def joined(pieces: Sequence[TraceArrays]) -> TraceArrays:
             )
             for role in first.replies
         },
-        **per_question,  # type: ignore[arg-type]
-    )
-
-
-def _joined_texts(pieces: Sequence[TraceArrays]) -> NDArray[np.object_] | None:
-    if all(piece.question is None for piece in pieces):
-        return None
-    return np.concatenate(
-        [
-            np.full(len(piece), "", dtype=object) if piece.question is None else piece.question
-            for piece in pieces
-        ]
+        **per_question,
     )

@@ -8,16 +8,14 @@ samples   [n, T, 1]   T samples of one role, none of which saw another
 episodes  [n, T, L]   a controller and its experts in each of T turns, the cheapest first
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mode
-from typing import Literal, get_args
 
 import numpy as np
 
-from farthing.errors import InputError, TraceFormatError, UnknownNameError
+from farthing.errors import InputError, TraceFormatError
 from farthing.money import nano_from_usd
-from farthing.traces import thinking
 from farthing.traces.arrays import (
     NO_ANSWER,
     NO_CONTEXT,
@@ -37,15 +35,14 @@ from farthing.traces.costs import charged_nano, counted_nano
 from farthing.traces.grades.below_chance import with_gold_beside
 from farthing.traces.grades.codes import answer_codes, grades, normaliser
 from farthing.traces.jsonl import read_traces
-from farthing.traces.origin import context_of
-from farthing.traces.pool import cascade, cheapest_first, in_order, is_pool
+from farthing.traces.pool import cheapest_first, in_order, side_by_side
+from farthing.traces.system import context_of
 from farthing.traces.text_signals import OF_ANSWER, OF_QUESTION, read_answer, read_question
 from farthing.traces.trace_kind import (
     ANSWERING,
     PROTOCOL_ROLES,
     READ_AGAIN,
     Checker,
-    Shape,
     answering,
     cut_name,
     is_reply,
@@ -55,30 +52,18 @@ from farthing.traces.trace_kind import (
     shape_of,
 )
 
-View = Literal["auto", "paper", "pool", "cascade"]
-VIEWS = get_args(View)
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def load(path: str | Path, protocol: View = "auto") -> TraceArrays:
-    """Read a file of traces (`.jsonl` or `.jsonl.gz`) into arrays.
-
-    Args:
-        path: the file.
-        protocol: see `assemble`.
-    """
+def load(path: str | Path) -> TraceArrays:
+    """Read a file of traces (`.jsonl` or `.jsonl.gz`) into arrays."""
     if not str(path).endswith((".jsonl", ".jsonl.gz")):
         raise InputError(f"{path}: cannot tell its form; name it .jsonl or .jsonl.gz")
-    return assemble(read_traces(path), protocol=protocol)
+    return assemble(read_traces(path))
 
 
-def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays:
-    """Lay traces out as arrays; what has no recorded grade is graded by its task.
-
-    Args:
-        traces: the questions, all of one shape.
-        protocol: `auto` takes the shape that the traces have; `paper` and `pool` insist on one;
-            `cascade` lays a pool out one model after another.
+def assemble(traces: Sequence[Trace]) -> TraceArrays:
+    """Lay traces of one shape out as arrays; what has no recorded grade is graded by its task.
 
     Returns:
         One row a question, in order. A pool's models stand in the order of their mean cost. What a
@@ -92,27 +77,17 @@ def assemble(traces: Sequence[Trace], *, protocol: View = "auto") -> TraceArrays
             which = f"{problem} (question '{traces[where - 1].id}')"
             raise TraceFormatError("traces", where, name, which)
     arrays = _arrays(traces)
-    if shape_of(traces[0]) != "paper":
-        arrays = in_order(arrays, cheapest_first([arrays]))
-    return view(arrays, protocol)
-
-
-def view(arrays: TraceArrays, protocol: View) -> TraceArrays:
-    """Return the arrays in the shape asked for; see `assemble`."""
-    if protocol not in VIEWS:
-        raise UnknownNameError("protocol", protocol, VIEWS)
-    if protocol == "cascade":
-        return cascade(arrays)
-    if protocol == "paper" and arrays.roles != PROTOCOL_ROLES:
-        raise InputError("these are no traces of base and guide; use the protocol pool or cascade")
-    if protocol == "pool" and not is_pool(arrays):
-        raise InputError("these traces are no pool of models; use the protocol paper")
-    return arrays
+    paper = shape_of(traces[0]) == "paper"
+    return arrays if paper else in_order(arrays, cheapest_first([arrays]))
 
 
 def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     kind = shape_of(traces[0])
-    roles = _roles(kind, traces)
+    roles = tuple(sorted({call.role for trace in traces for call in answering(trace)}))
+    if kind == "paper":
+        roles = PROTOCOL_ROLES
+    elif kind == "thinking":
+        roles = tuple(cut_name(t) for t in range(1, max(map(rounds_of, traces)) + 1))
     column = {role: i for i, role in enumerate(roles)}
     # The order in the file means nothing: answers are numbered round by round, role by role.
     calls = [
@@ -121,7 +96,13 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     ]
     shape = (len(traces), max(call.round for some in calls for call in some), len(roles))
     flat = [call for some in calls for call in some]
-    at = _places(calls, roles)
+    places = [
+        (i, call.round - 1, column[call.role]) for i, some in enumerate(calls) for call in some
+    ]
+    at = tuple(np.array(places, dtype=np.int64).T)  # of each call, into [n, T, L]
+    models: dict[str, list[str]] = {role: [] for role in roles}
+    for call in flat:
+        models[call.role].append(call.model or "")
     normalise = {task: normaliser(task) for task in {trace.task for trace in traces}}
     answer = np.full(shape, NO_ANSWER, dtype=np.int16)
     correct, ungraded = np.zeros((2, *shape), dtype=bool)
@@ -154,7 +135,7 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     found = TraceArrays(
         ids=np.array([trace.id for trace in traces], dtype=np.str_),
         roles=roles,
-        models=_models(flat, roles),
+        models=tuple(mode(sorted(models[role]) or [""]) for role in roles),  # the usual one
         answer=answer,
         correct=correct,
         cost_nano=cost_nano,
@@ -181,35 +162,10 @@ def _arrays(traces: Sequence[Trace]) -> TraceArrays:
     if kind != "thinking":
         return found
     ended = [any(call.ended for call in trace.calls) for trace in traces]
-    answering, read_again = np.zeros((2, *shape), dtype=np.int64)
-    answering[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
+    of_answers, read_again = np.zeros((2, *shape), dtype=np.int64)
+    of_answers[at] = [nano_from_usd(call.extra.get(ANSWERING, 0)) for call in flat]
     read_again[at] = [nano_from_usd(call.extra.get(READ_AGAIN, 0)) for call in flat]
-    return thinking.side_by_side(found, np.array(ended, dtype=bool), answering, read_again)
-
-
-def _roles(kind: Shape, traces: Sequence[Trace]) -> tuple[str, ...]:
-    if kind == "paper":
-        return PROTOCOL_ROLES
-    if kind == "thinking":
-        return tuple(cut_name(t) for t in range(1, max(map(rounds_of, traces)) + 1))
-    return tuple(sorted({call.role for trace in traces for call in answering(trace)}))
-
-
-def _places(calls: Sequence[Sequence[Call]], roles: Sequence[str]) -> tuple[IntArray, ...]:
-    """Return the question, round and role of each answering call, as one index into [n, T, L]."""
-    column = {role: i for i, role in enumerate(roles)}
-    places = [
-        (i, call.round - 1, column[call.role]) for i, some in enumerate(calls) for call in some
-    ]
-    return tuple(np.array(places, dtype=np.int64).T)
-
-
-def _models(calls: Iterable[Call], roles: Sequence[str]) -> tuple[str, ...]:
-    """Return the model that fills each role most often; of equals, the first in the alphabet."""
-    names: dict[str, list[str]] = {role: [] for role in roles}
-    for call in calls:
-        names[call.role].append(call.model or "")
-    return tuple(mode(sorted(names[role]) or [""]) for role in roles)
+    return side_by_side(found, np.array(ended, dtype=bool), of_answers, read_again)
 
 
 def _signals(
@@ -257,17 +213,14 @@ def _laid_out(
 def _replies(
     traces: Sequence[Trace], roles: Sequence[str], horizon: int
 ) -> dict[str, PolicyReplies]:
-    named = sorted({c.role for trace in traces for c in trace.calls if is_reply(c.role)})
-    shape = (len(traces), horizon)
-    replies = {
-        role: PolicyReplies(np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64))
-        for role in named
-    }
-    for i, trace in enumerate(traces):
-        for call in trace.calls:
-            if is_reply(call.role):
-                replies[call.role].action[i, call.round - 1] = reply_action(call, roles)
-                replies[call.role].cost_nano[i, call.round - 1] = charged_nano(call)
+    shape, replies = (len(traces), horizon), dict[str, PolicyReplies]()
+    for role in sorted({c.role for trace in traces for c in trace.calls if is_reply(c.role)}):
+        action, cost_nano = np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64)
+        for i, trace in enumerate(traces):
+            for call in (call for call in trace.calls if call.role == role):
+                action[i, call.round - 1] = reply_action(call, roles)
+                cost_nano[i, call.round - 1] = charged_nano(call)
+        replies[role] = PolicyReplies(action, cost_nano)
     return replies
 
 

@@ -2,13 +2,23 @@
 
 A division of questions keeps copies together, and a proof counts one of them, which chance draws. A
 log that was read twice makes traffic look repetitive that is not, and should be left out.
+
+Questions that are worded alike are no copies, and yet perhaps no independent draws. In two that are
+near, what tells questions apart wherever it stands (numbers, symbols, single letters, negations,
+who and when) is the same in the same order. So are the other words in any order, but for filler
+and doubled letters; or one ends with the whole of the other. Templates that differ in one slot are
+not near: Hamlet is no filler.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from operator import attrgetter
 from typing import Self
+from unicodedata import category, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +26,40 @@ from numpy.typing import NDArray
 from farthing.errors import InputError
 from farthing.traces.arrays import NO_SPLIT, SPLITS, IntArray, TraceArrays
 from farthing.traces.base import Trace
-from farthing.traces.canonical import canonical
 from farthing.traces.grades.codes import normaliser
+
+_TYPED: dict[int, str | int] = {**str.maketrans("‘’‚‛“”„‐‒–—−", "'" * 4 + '"' * 3 + "-" * 5)}
+_TYPED |= {ord(digit): f"^{normalize('NFKC', digit)}" for digit in "⁰¹²³⁴⁵⁶⁷⁸⁹"}
+_TYPED |= dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2070), 0xFEFF], "")
+"""Quotes and dashes as on keyboards, exponents apart from their base; what is not seen goes."""
+_MARKS = "".join(c for c in map(chr, range(0x3100)) if category(c) in {"Po", "Pi", "Pf", "Pd"})
+_MARKS = re.sub(r"[#%&*@/\\]", "", _MARKS) + " "
+"""Punctuation but for brackets, and for what may be a part of a name or an amount."""
+
+
+def canonical(text: str) -> str:
+    r"""Return what a text says; empty where it says nothing.
+
+    Unicode forms, case, white space and punctuation at the ends do not count, unless it is all.
+
+    >>> canonical(" Who\u00a0wrote\n\u201cFaust\u201d?") == canonical('WHO wrote "Faust')
+    True
+    >>> [canonical(text) for text in ("-5?", "5!", "2\u00b3", "C#", "?!")]
+    ['-5', '5!', '2^3', 'c#', '?!']
+    """
+    said = text.casefold()
+    if not text.isascii():
+        said = normalize("NFKC", normalize("NFKC", text.translate(_TYPED)).casefold())
+    said = " ".join(said.split())
+    if not (bare := said.strip(_MARKS)):
+        return said
+    before, _, after = said.partition(bare)
+    if bare[0].isdigit() and before.endswith(("-", ".", "!")):
+        bare = before[-1] + bare
+    if bare[-1].isdigit() and after.startswith(("-", "!")):
+        bare += after[0]
+    return bare
+
 
 Content = NDArray[np.uint64]
 """[n] the mark of what each question asks (`contents_of`)."""
@@ -239,14 +281,22 @@ class DuplicateCounter:
         repeats = cls()
         for trace in stored:
             if trace.question.strip():
-                repeats._noted.add(repeats._note(trace))
+                repeats._noted.add(repeats._note(trace)[0])
         return repeats
 
     def count(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """Yield traces that are to be added, and count those that repeat another one."""
         for trace in traces:
             if trace.question.strip():
-                self._count(trace)
+                self.texts += 1
+                calls, copied, asked = self._note(trace)
+                if copied is not None:
+                    self.copies += 1
+                    self.stored += calls in self._noted
+                    self.pair = self.pair or (copied, trace.id)
+                elif asked is not None:
+                    self.asked_again += 1
+                    self.other_pair = self.other_pair or (asked, trace.id)
             yield trace
 
     def refuse(self, source: str, store: str) -> None:
@@ -279,23 +329,13 @@ class DuplicateCounter:
                 f"answers ('{before}' and '{now}'); calls come together where ids are the same"
             )
 
-    def _note(self, trace: Trace) -> bytes:
-        calls = _digest(*_asked(trace), _told(trace))
+    def _note(self, trace: Trace) -> tuple[bytes, str | None, str | None]:
+        """Return the mark of a trace's calls, and who had these, and its text, before."""
+        calls, text = _digest(*_asked(trace), _told(trace)), _digest(*_asked(trace))
+        before = calls, self._by_calls.get(calls), self._by_text.get(text)
         self._by_calls.setdefault(calls, trace.id)
-        self._by_text.setdefault(_digest(*_asked(trace)), trace.id)
-        return calls
-
-    def _count(self, trace: Trace) -> None:
-        self.texts += 1
-        known, before = len(self._by_calls), self._by_text.get(_digest(*_asked(trace)))
-        calls = self._note(trace)
-        if len(self._by_calls) == known:
-            self.copies += 1
-            self.stored += calls in self._noted
-            self.pair = self.pair or (self._by_calls[calls], trace.id)
-        elif before is not None:
-            self.asked_again += 1
-            self.other_pair = self.other_pair or (before, trace.id)
+        self._by_text.setdefault(text, trace.id)
+        return before
 
 
 def repetition(traces: TraceArrays, records: Sequence[Trace]) -> str | None:
@@ -308,15 +348,14 @@ def repetition(traces: TraceArrays, records: Sequence[Trace]) -> str | None:
         records: what they were made of, which counts as an import does.
     """
     seen: dict[bytes, str] = {}
-    copies, pair = 0, None
+    pairs: list[tuple[str, str]] = []
     first = asked_first(traces.content)
     for row in np.flatnonzero(np.bincount(first, minlength=len(first))[first] > 1).tolist():
         name = str(traces.ids[row])
-        said = (*_asked(records[row]), _told(records[row]))
-        before = seen.setdefault(_digest(*said), name)
-        if before != name:
-            copies, pair = copies + 1, pair or (before, name)
-    return None if pair is None else twice(copies, pair)
+        said = _digest(*_asked(records[row]), _told(records[row]))
+        if (before := seen.setdefault(said, name)) != name:
+            pairs.append((before, name))
+    return twice(len(pairs), pairs[0]) if pairs else None
 
 
 def contradiction(traces: TraceArrays, records: Sequence[Trace]) -> str:
@@ -366,3 +405,74 @@ def _digest(*parts: str | bytes | None) -> bytes:
         raw = part if isinstance(part, bytes) else (part or "").encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8, "little") + raw)
     return digest.digest()
+
+
+_FILLER = (
+    "a an the this that these those is are was were be been am do does did done has have had can "
+    "it could would will to of in on at for by with about as into and but then than so such we you "
+    "me i us there here just also following what which please kindly tell know let like want give "
+    "say answer question explain hello hi thanks thank advance re ve ll"
+)
+"""Words that come and go as a question is worded anew."""
+_TELLING = (
+    "not no nor never none neither without except or if who when where why how more less most "
+    "least two three four five six seven eight nine ten hundred thousand million second last false"
+)
+_TOKEN = re.compile(r"[^\W_]*\d[^\W_]*(?:[.,:/]\d+)*|[^\W\d_]+|[^\w\s]+|_+")
+_PROSE = ".,:;!?…'\"()[]{}"
+LONG, ADDED, EXAMPLES = 6, 8, 3
+"""Letters of words whose doubled ones count once; most words put first; pairs that a note names."""
+
+
+def near_note(traces: TraceArrays) -> str:
+    """Say how many questions are worded like another; of texts that options tell apart none is."""
+    rows = one_of_each(traces.content)
+    rows = rows[traces.content[rows] != NO_TEXT]
+    texts = [] if traces.question is None else list(map(canonical, traces.question[rows]))
+    digits = [re.sub(r"\D+", "", text) for text in texts]  # of near ones they are the same
+    often, alike = Counter(texts), Counter(digits)
+    alone = [i for i, text in enumerate(texts) if often[text] == 1 and alike[digits[i]] > 1]
+    names, found = traces.ids[rows[alone]].tolist(), near([texts[i] for i in alone])
+    if not found:
+        return ""
+    pairs = ", ".join(f"'{names[j]}' and '{names[i]}'" for i, j in list(found.items())[:EXAMPLES])
+    return (
+        f"worded much like another question, yet counted as independent of it: {len(found):,} "
+        f"({pairs}); if they ask the same, import them with --cluster COLUMN, which they share"
+    )
+
+
+def near(texts: Sequence[str]) -> dict[int, int]:
+    """Return which earlier one each text is near, by place, of distinct `canonical` ones.
+
+    >>> near(["who wrote hamlet", "hamlet: please tell me who wrote it", "who wrote faust",
+    ...       "an easy riddle: who wrote faust", "who did not write hamlet", "3 + 4", "5 + 9"])
+    {1: 0, 3: 2}
+    """
+    words, filler = list(map(_words, texts)), set(_FILLER.split())
+    known = set(chain.from_iterable(words)) - filler
+    telling = {word for word in known if len(word) == 1 or not word.isalpha()}
+    telling = {word for word in telling if word.strip(_PROSE)}.union(_TELLING.split())
+    plain = {word for word in known - telling if word.isalpha()}
+    others = {w: w if len(w) < LONG else re.sub(r"(.)\1", r"\1", w) for w in plain}
+    tells = [[word for word in each if word in telling] for each in words]
+    bags = [sorted([others[word] for word in each if word in others]) for each in words]
+    first: dict[str, int] = {}
+    asked = [first.setdefault(f"{tells[i]}{bags[i]}", i) for i in range(len(texts))]
+    found = {i: j for i, j in enumerate(asked) if i != j and (tells[i] or bags[i])}
+    ends, shorter = [f" {text}"[::-1] for text in texts], list[int]()
+    for i in sorted(range(len(ends)), key=ends.__getitem__):
+        while shorter and not ends[i].startswith(ends[shorter[-1]]):
+            shorter.pop()
+        j = shorter[-1] if shorter else i
+        added = set(_words(ends[i][: len(ends[j]) - 1 : -1]))
+        asks = added & (telling | {"what", "which"})
+        if i != j and len(tells[j] + bags[j]) > 1 and not asks and len(added - filler) <= ADDED:
+            found.setdefault(max(i, j), min(i, j))
+        shorter.append(i)
+    return found
+
+
+def _words(text: str) -> list[str]:
+    text = text.replace("n't", " not").replace("cannot", "can not").replace("whom", "who")
+    return _TOKEN.findall(re.sub(r"(?<=\w)'s\b", "", text))

@@ -1,11 +1,20 @@
-"""What calls count as, and what recorded costs leave in doubt."""
+"""What calls count as, and what recorded costs leave in doubt.
 
-from collections.abc import Sequence
+What a trace keeps of a call's usage beside its tokens in and out are numbers under `extra`. A call
+that says none of it has nothing there, so that what was recorded before it stays what it is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from farthing.errors import InputError
+from farthing.models.base import Usage
+from farthing.models.prices import Price, charge_nano
+from farthing.models.thinking import split_name
+from farthing.models.usage import COUNTS
 from farthing.money import nano_from_usd
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.base import Call
+from farthing.traces.base import REASONING_TOKENS, Call, Trace
 
 HOW = (
     "--column cost=COLUMN names that of a table, and --price MODEL=IN,OUT prices recorded tokens "
@@ -65,20 +74,15 @@ def check_costs(traces: TraceArrays) -> None:
 
     A model that is free has the recorded cost 0; one without any recorded cost is not free.
     """
-    if _nothing_priced(traces):
+    if all(traces.unpriced.get(role) == 1 for role in traces.roles):
         problem = "no call of these traces has a cost, so nothing is known of savings"
         raise InputError(f"{problem}; {HOW}")
-    refuse_unpriced(traces)
-    if not traces.cost_nano.any():
-        problem = "every cost in these traces is 0, so nothing can be saved"
-        raise InputError(f"{problem}; if calls did cost something, {HOW}")
-
-
-def refuse_unpriced(traces: TraceArrays) -> None:
-    """Refuse a role none of whose calls has a recorded cost; raises as `check_costs`."""
     if unknown := [role for role, share in traces.unpriced.items() if share == 1]:
         problem = f"no call of {', '.join(unknown)} has a cost, so nothing is known of savings"
         raise InputError(f"{problem}; {HOW}, which is 0 where a call is free")
+    if not traces.cost_nano.any():
+        problem = "every cost in these traces is 0, so nothing can be saved"
+        raise InputError(f"{problem}; if calls did cost something, {HOW}")
 
 
 def doubt(traces: TraceArrays) -> str | None:
@@ -97,7 +101,7 @@ def doubt(traces: TraceArrays) -> str | None:
     no call of guide has a cost, so nothing is known of savings; record `cost_usd`
     """
     paid = (traces.cost_nano > 0).sum(axis=(0, 1))
-    if _nothing_priced(traces):
+    if all(traces.unpriced.get(role) == 1 for role in traces.roles):
         return "no call has a cost, so nothing is known of savings; record `cost_usd`"
     made = (traces.answer != NO_ANSWER).sum(axis=(0, 1))
     unpaid = [traces.roles[i] for i in range(traces.n_roles) if made[i] and not paid[i]]
@@ -117,9 +121,79 @@ def doubt(traces: TraceArrays) -> str | None:
     return "; ".join(said) or None
 
 
-def _nothing_priced(traces: TraceArrays) -> bool:
-    return all(traces.unpriced.get(role) == 1 for role in traces.roles)
-
-
 def _has_cost(call: Call) -> bool:
     return call.cost_usd is not None or call.largest_cost_usd is not None
+
+
+_TIER, _UNIT = "tier:", "unit:"
+
+
+def kept(usage: Usage | None) -> dict[str, float]:
+    """Return what a trace keeps under `extra` of what a call took.
+
+    >>> kept(Usage(100, 10, cached_tokens=90, tier="flex"))
+    {'cached_tokens': 90.0, 'tier:flex': 1.0}
+    """
+    if usage is None:
+        return {}
+    counts = {name: getattr(usage, name) for name in COUNTS if getattr(usage, name)}
+    thoughts = usage.reasoning_tokens
+    thought = {} if thoughts is None else {REASONING_TOKENS: thoughts}
+    units = {_UNIT + name: some for name, some in usage.units}
+    tier = {} if usage.tier is None else {_TIER + usage.tier: 1}
+    return {name: float(some) for name, some in (counts | thought | units | tier).items()}
+
+
+def usage_of(call: Call) -> Usage | None:
+    """Return what a call took; None where its tokens are not known.
+
+    >>> call = Call(round=1, role="m", input_tokens=9, output_tokens=1, extra={"tier:flex": 1.0})
+    >>> usage_of(call).tier
+    'flex'
+    """
+    if call.input_tokens is None or call.output_tokens is None:
+        return None
+    counts: dict[str, Any] = {name: int(call.extra.get(name, 0)) for name in COUNTS}
+    units = {name: int(some) for name, some in call.extra.items() if name.startswith(_UNIT)}
+    return Usage(
+        call.input_tokens,
+        call.output_tokens,
+        **counts,
+        tier=next((one.removeprefix(_TIER) for one in call.extra if one.startswith(_TIER)), None),
+        units=tuple((name.removeprefix(_UNIT), some) for name, some in units.items()),
+        reasoning_tokens=int(call.extra.get(REASONING_TOKENS, 0)),
+    )
+
+
+FIGURES = ("calls", "priced", "recorded_nano", "today_nano", "dearer", "cheaper")
+"""Of a model: its calls, those that have a recorded cost, tokens and a price, what these are
+recorded at and would cost today, in nano-dollars, and how many of them differ in which way."""
+
+
+def reprice(
+    traces: Iterable[Trace], own: Mapping[str, Price], published: Callable[[str], Price | None]
+) -> dict[str, dict[str, int]]:
+    """Return the figures of each model's calls, whatever failed left out.
+
+    Args:
+        traces: whose calls.
+        own: prices of one's own, by model.
+        published: from a model's name to its list price; None: it has none.
+    """
+    prices: dict[str, Price | None] = {}
+    found: dict[str, dict[str, int]] = {}
+    for call in (call for trace in traces for call in trace.calls if call.error is None):
+        name = split_name(call.model or call.role)[0]
+        if name not in prices:
+            prices[name] = own.get(name) or published(name)
+        figures, usage = found.setdefault(name, dict.fromkeys(FIGURES, 0)), usage_of(call)
+        seconds = call.latency_s or 0.0
+        now = None if usage is None else charge_nano(prices[name], usage, seconds)
+        figures["calls"] += 1
+        if now is None or call.cost_usd is None:
+            continue
+        before = nano_from_usd(call.cost_usd)
+        added = {"priced": 1, "recorded_nano": before, "today_nano": now}
+        for figure, some in (added | {"dearer": now > before, "cheaper": now < before}).items():
+            figures[figure] += some
+    return found

@@ -20,7 +20,7 @@ from farthing.errors import InputError, TooFewTracesError, UnknownNameError
 from farthing.promises.certificate import AskedOf
 from farthing.traces.arrays import WHY_MISSING, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.pool import cheapest_first, in_order, is_pool
-from farthing.traces.sampling import sample_ids
+from farthing.traces.splits import sample_ids
 
 Missing = Literal["chance", "unknown", "worst"]
 """What is taken of calls that were not made: that a lot decided it; nothing; or the worst."""
@@ -262,7 +262,6 @@ def _why(traces: TraceArrays, whole: BoolArray, missing: Missing | None) -> Miss
 
 
 def _at_worst(traces: TraceArrays, made: BoolArray, reference: str | None) -> Eligibility:
-    """Return every question that the reference answered, whoever else was asked."""
     if reference is None:
         raise InputError("the worst case needs a model to be held against: name the reference")
     rows = np.flatnonzero(made[:, traces.roles.index(reference)])

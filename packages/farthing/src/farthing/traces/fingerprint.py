@@ -45,6 +45,10 @@ _WHERE_ANY = (
     *("at_worst", "requests", "cuts"),
 )
 """What counts only where there is any."""
+_NEVER = (
+    *("question", "content", "missing_because", "context", "contexts", "beside_gold"),
+    "requests_per_day",
+)
 
 
 def _marked(value: Any) -> dict[str, Any]:
@@ -56,36 +60,25 @@ def _marked(value: Any) -> dict[str, Any]:
     which their origin says; nor why calls are missing, nor the rate at which requests came.
     """
     held = {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, TraceArrays):
-        held["made"] = _unsaid(value)
-        held["requests"] = value.requests - 1
-        for name in (
-            "question",
-            "content",
-            "missing_because",
-            "context",
-            "contexts",
-            "beside_gold",
-            "requests_per_day",
-        ):
+    if not isinstance(value, TraceArrays):
+        return held
+    # Which calls were made counts where neither rounds nor what a call leaves says so.
+    rounds = (np.arange(value.horizon) < value.recorded[:, None])[..., None]
+    if (value.made == rounds).all() or (value.made == left_a_trace(value)).all():
+        held["made"] = np.zeros_like(value.made)
+    held["requests"] = value.requests - 1
+    for name in _NEVER:
+        held.pop(name)
+    if np.isnan(value.asked_probability).all():
+        held.pop("asked_probability")
+    if value.grade == RIGHT:
+        held.pop("grade")
+    for name in _WHERE_ANY:
+        if not np.any(held[name]):
             held.pop(name)
-        if np.isnan(value.asked_probability).all():
-            held.pop("asked_probability")
-        for name in _WHERE_ANY:
-            if not np.any(held[name]):
-                held.pop(name)
-        if not value.unpriced:
-            held.pop("unpriced")
-        if value.grade == RIGHT:
-            held.pop("grade")
+    if not value.unpriced:
+        held.pop("unpriced")
     return held
-
-
-def _unsaid(traces: TraceArrays) -> BoolArray:
-    """Return which calls were made, where neither rounds nor what a call leaves says so; else 0."""
-    rounds = np.arange(traces.horizon) < traces.recorded[:, None]
-    said = (traces.made == rounds[..., None]).all() or (traces.made == left_a_trace(traces)).all()
-    return np.zeros_like(traces.made) if said else traces.made
 
 
 Marks = frozenset[int]

@@ -1,24 +1,29 @@
 """The interchange form: JSON Lines, one question a line, plain or gzipped.
 
-Reading is all or nothing: the first thing wrong is refused with its file, line and field.
+Reading is all or nothing: the first thing wrong is refused with its file, line and field. The JSON
+Schema of a line is here too.
 """
 
+import ast
 import codecs
 import gzip
+import inspect
 import json
 import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, get_args
 
 import msgspec
 
 from farthing.errors import TraceFormatError
+from farthing.traces import base
 from farthing.traces.atomic import replacing
-from farthing.traces.base import Call, Trace
-from farthing.traces.schema import near, plain
+from farthing.traces.base import Call, MissingBecause, SplitName, Trace
 from farthing.traces.trace_kind import Checker, shape_of
 
 LINES = (".jsonl", ".jsonl.gz")
@@ -46,10 +51,6 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 class _WrongError(Exception):
     """A field and what is wrong with it, before file and line are known."""
-
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(field, problem)
-        self.field, self.problem = field, problem
 
 
 def read_traces(path: str | Path) -> list[Trace]:
@@ -98,7 +99,10 @@ def encode(trace: Trace) -> bytes:
     {"id":"q","task":"text","question":"","gold":["4"],"calls":[{"round":1,"role":"m","answer":null}]}
     """
     always = {name: getattr(trace, name) for name in ("id", "task", "question", "gold")}
-    calls = [_flat(call) for call in trace.calls]
+    calls: list[dict[str, Any]] = [msgspec.to_builtins(call) for call in trace.calls]
+    for call, record in zip(trace.calls, calls, strict=True):
+        record["answer"] = call.answer
+        record |= dict(sorted(record.pop("extra", {}).items()))
     return msgspec.json.encode(always | msgspec.to_builtins(trace) | {"calls": calls})
 
 
@@ -114,14 +118,7 @@ def decode_all(file: str, lines: Iterable[bytes]) -> Iterator[Trace]:
         yield _checked(file, line, raw, checker)
 
 
-def _flat(call: Call) -> dict[str, Any]:
-    record: dict[str, Any] = msgspec.to_builtins(call)
-    extra: dict[str, Any] = record.pop("extra", {})
-    return record | {"answer": call.answer} | dict(sorted(extra.items()))
-
-
 def _lines(name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, numbered from 1."""
     line = 0
     try:
         with gzip.open(name, "rb") if name.endswith(".gz") else Path(name).open("rb") as file:
@@ -139,37 +136,28 @@ def _lines(name: str) -> Iterator[tuple[int, bytes]]:
 
 def _packed(name: str, file: BinaryIO) -> BinaryIO | gzip.GzipFile:
     """Compress what is written, without the name and the time that gzip would add."""
-    if name.endswith(".gz"):
-        return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
-    return file
+    return gzip.GzipFile("", "wb", fileobj=file, mtime=0) if name.endswith(".gz") else file
 
 
 def _checked(name: str, line: int, raw: bytes, checker: Checker) -> Trace:
     try:
-        trace = _trace(_parsed(raw))
+        trace = _trace(raw)
     except _WrongError as wrong:
-        raise TraceFormatError(name, line, wrong.field, wrong.problem) from None
+        raise TraceFormatError(name, line, *wrong.args) from None
     for where, field, problem in checker.problems(trace, line):
         raise TraceFormatError(name, where, field, problem)
     return trace
 
 
-def _parsed(raw: bytes) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _refuse_unreadable(raw, str(error))
-
-
-def _refuse_unreadable(raw: bytes, problem: str) -> NoReturn:
+def _unreadable(raw: bytes, problem: str) -> _WrongError:
     """Name the field of a number that is no number; Python's own parser lets those pass."""
     try:
         for field, value in _numbers(json.loads(raw)):
             if not math.isfinite(value):
-                raise _WrongError(field, f"is {value}; a number must be finite")
+                return _WrongError(field, f"is {value}; a number must be finite")
     except (ValueError, RecursionError):
         pass
-    raise _WrongError("line", f"is no JSON ({problem}); write one JSON object a line")
+    return _WrongError("line", f"is no JSON ({problem}); write one JSON object a line")
 
 
 def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
@@ -183,15 +171,18 @@ def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
             yield from _numbers(inner, f"{path}[{i}]")
 
 
-def _trace(raw: Any) -> Trace:
+def _trace(line: bytes) -> Trace:
+    try:
+        raw: Any = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(line, str(error)) from None
     if not isinstance(raw, dict):
         raise _WrongError("line", "is not a JSON object; write one question a line")
     if unknown := sorted(raw.keys() - _TRACE_FIELDS):
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
         names = ", ".join(unknown[:_NAMED]) + more
         raise _WrongError(names, _unknown(unknown, table="calls" not in raw))
-    calls = raw.get("calls")
-    gathered = raw
+    gathered, calls = raw, raw.get("calls")
     if isinstance(calls, list):
         gathered = raw | {"calls": [_gathered(call, i) for i, call in enumerate(calls)]}
     try:
@@ -215,28 +206,26 @@ def _unknown(names: Sequence[str], *, table: bool) -> str:
 
 
 def _gathered(call: Any, i: int) -> Any:
-    """Move the numbers that the format does not know into `extra`."""
-    if not isinstance(call, dict):
+    """Move the numbers that the format does not know into `extra`.
+
+    What looks like a misspelt field is none of them.
+    """
+    if not isinstance(call, dict) or not (unknown := call.keys() - _CALL_FIELDS):
         return call
-    unknown = call.keys() - _CALL_FIELDS
-    if not unknown:
-        return call
+    extra = {}
+    for name in sorted(unknown):
+        value, field, mend = call[name], f"calls[{i}].{name}", _mend(name, _CALL_FIELDS)
+        if name in _SECONDS or near(name, _CALL_FIELDS):
+            raise _WrongError(field, f"is not a field of a call; {mend}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            problem = "is not a field of a call; only numbers may be added"
+            raise _WrongError(field, f"{problem}; {mend}")
+        try:
+            extra[name] = float(value)
+        except OverflowError:
+            raise _WrongError(field, "is too large for a number") from None
     known = {name: value for name, value in call.items() if name not in unknown}
-    extra = {name: _number(call[name], f"calls[{i}]", name) for name in sorted(unknown)}
     return known | {"extra": extra}
-
-
-def _number(value: Any, call: str, name: str) -> float:
-    """Read a number that the format does not know; what looks like a misspelt field is none."""
-    field, mend = f"{call}.{name}", _mend(name, _CALL_FIELDS)
-    if name in _SECONDS or near(name, _CALL_FIELDS):
-        raise _WrongError(field, f"is not a field of a call; {mend}")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _WrongError(field, f"is not a field of a call; only numbers may be added; {mend}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise _WrongError(field, "is too large for a number") from None
 
 
 def _mend(name: str, known: Iterable[str]) -> str:
@@ -245,7 +234,6 @@ def _mend(name: str, known: Iterable[str]) -> str:
 
 
 def _named(message: str, raw: Any) -> _WrongError:
-    """Turn a message of msgspec into a field, its value and what is expected of it."""
     found = _WHERE.match(message)
     expected, path = (found[1], found[2]) if found else (message, "")
     if missing := _MISSING.match(expected):
@@ -253,9 +241,93 @@ def _named(message: str, raw: Any) -> _WrongError:
     value = raw
     for name, index in _STEP.findall(path):
         value = value[int(index)] if index else value[name]
-    return _WrongError(path or "line", f"is {_shown(value)}; it {plain(expected, path)}")
-
-
-def _shown(value: Any) -> str:
     written = json.dumps(value, ensure_ascii=False)
-    return written if len(written) <= 40 else written[:37] + "..."
+    written = written if len(written) <= 40 else written[:37] + "..."
+    return _WrongError(path or "line", f"is {written}; it {plain(expected, path)}")
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REPLY = {"properties": {"role": {"pattern": "^(policy|exit)-"}}, "required": ["role"]}
+
+
+def trace_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of one line.
+
+    What a schema of a line cannot say is checked where a file is read: ids are unique, no round is
+    missing, and a role answers a round once.
+
+    >>> trace_schema()["required"]
+    ['id', 'calls']
+    """
+    definitions: dict[str, Any]
+    _, definitions = msgspec.json.schema_components([Trace], ref_template="#/$defs/{name}")
+    for name, definition in definitions.items():
+        definition["description"] = definition["description"].partition("\n")[0]
+        # The line under each field of the record describes it, so that it is written once only.
+        (body,) = ast.parse(inspect.getsource(getattr(base, name))).body
+        for field, text in pairwise(getattr(body, "body", ())):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=known)), ast.Expr(value=ast.Constant(said)):
+                    definition["properties"][known]["description"] = " ".join(str(said).split())
+    trace, call = definitions.pop("Trace"), definitions["Call"]
+    # In a file the other numbers stand in the call itself; the record gathers them in `extra`.
+    del call["properties"]["extra"]
+    call["additionalProperties"] = {
+        "type": "number",
+        "description": "Any other number; a feature only when asked for by name.",
+    }
+    trace["additionalProperties"] = False
+    trace["properties"]["calls"]["contains"] = {"not": _REPLY}
+    return {"$schema": DIALECT, **trace, "$defs": definitions}
+
+
+_KINDS = {
+    "str": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list in brackets",
+    "object": "an object in braces",
+}
+_EXPECTED = re.compile(r"Expected `(\w+)(?: \| null)?`(?: (.*)|, got .*)?$", re.DOTALL)
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "above"}
+_CHOICES = {"split": SplitName, "missing_because": MissingBecause}
+"""The fields that hold one of a few words."""
+
+
+def plain(message: str, field: str) -> str:
+    """Say what is expected of the value of a field.
+
+    >>> plain("Expected `float | null`, got `str`", "f1"), plain("Expected `int` >= 1", "round")
+    ('must be a number', 'must be a whole number, at least 1')
+    >>> plain("Expected `array` of length >= 1", "calls"), plain("Invalid enum value 'x'", "split")
+    ('must not be empty', 'must be train, calibrate or test')
+    >>> plain("Invalid enum value 'foo'", "missing_because")
+    'must be chance, earlier_reply or unknown'
+    """
+    if message.startswith("Invalid enum value") and field in _CHOICES:
+        *names, last = get_args(_CHOICES[field])
+        return f"must be {', '.join(names)} or {last}"
+    found = _EXPECTED.match(message)
+    if not found:
+        return message[:1].lower() + message[1:]
+    kind, bound = _KINDS.get(found[1], found[1]), found[2] or ""
+    if bound.startswith("of length"):
+        return "must not be empty"
+    if bound.startswith("matching"):
+        return "must not hold the character NUL"
+    sign, _, limit = bound.partition(" ")
+    beyond = f", {_BOUNDS[sign]} {float(limit):.15g}" if sign in _BOUNDS else ""
+    return f"must be {kind}{beyond}"
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that another was probably meant to be.
+
+    >>> near("cost", ["cost_usd", "round"]), near("Anwser", ["answer"]), near("extra", ["text"])
+    ('cost_usd', 'answer', None)
+    """
+    said = name.casefold().replace(" ", "_")
+    parts = [field for field in sorted(known) if said in {*field.split("_"), field}]
+    close = parts or get_close_matches(said, sorted(known), n=1, cutoff=0.75)
+    return close[0] if close else None

@@ -1,14 +1,18 @@
-"""Who trains, who calibrates, who tests: copies of one question do the same."""
+"""Who trains, who calibrates, who tests: copies of one question do the same.
+
+Questions are drawn by chance from a seed and their ids alone: who draws again gets the same.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import TooFewTracesError
-from farthing.traces.arrays import SPLITS, IntArray, TraceArrays
+from farthing.traces.arrays import SPLITS, BoolArray, FloatArray, IntArray, TraceArrays
 from farthing.traces.copies import CopyGroups, agreed_marks
 
 SHARES = (60, 20, 20)
@@ -82,7 +86,7 @@ def divide(
     """
     together = CopyGroups.of(arrays.content, np.flatnonzero(arrays.complete))
     complete = together.distinct
-    marked = complete[_marks(arrays)[complete] == SPLITS.index("train")]
+    marked = complete[agreed_marks(arrays.split, arrays.content)[complete] == SPLITS.index("train")]
     if marked.size:
         pool, rest = rng.permutation(marked), np.setdiff1d(complete, marked)
         n_train = marked.size if train is None else train
@@ -94,14 +98,23 @@ def divide(
     incomplete = len(arrays) - together.rows.size
     asked = (n_train, n_calibrate, n_test)
     if min(asked) < 1 or n_train > pool.size or n_calibrate + n_test > rest.size:
-        raise TooFewTracesError(_too_few(asked, together, marked.size, incomplete))
+        parts = " and ".join(
+            f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True)
+        )
+        own = f", {marked.size:,} of them marked to train" if marked.size else ""
+        left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""
+        there = together.said or f"{len(together.rows):,} complete questions"
+        raise TooFewTracesError(
+            f"asked for {parts}, at least 1 each; there are {there}{own}"
+            f"{left_out}: ask for fewer or record more"
+        )
     train_rows = together.all_of(pool[:n_train])
     return Division(train_rows, rest, n_calibrate, n_test, together, incomplete)
 
 
 def named_parts(arrays: TraceArrays) -> Parts | None:
     """Return the complete questions of each part, where the file marks all three; else None."""
-    split = np.where(arrays.complete, _marks(arrays), -1)
+    split = np.where(arrays.complete, agreed_marks(arrays.split, arrays.content), -1)
     rows = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     return Parts(*rows) if all(part.size for part in rows) else None
 
@@ -145,23 +158,21 @@ def by_shares(
         copies go where they go.
 
     """
-    split, together = _marks(arrays), CopyGroups.of(arrays.content, np.arange(len(arrays)))
+    split, together = (
+        agreed_marks(arrays.split, arrays.content),
+        CopyGroups.of(arrays.content, np.arange(len(arrays))),
+    )
     marked = [np.flatnonzero(split == part) for part in range(len(SPLITS))]
     if len(shares) == len(SPLITS) and all(part.size for part in marked):
         return marked
     train, *_ = marked
     rest = np.setdiff1d(together.distinct, train)
-    if not train.size:
-        parts = _drawn(rest, shares, rng)
-    else:
-        parts = _drawn(rest, [share / (1 - shares[0]) for share in shares[1:]], rng)
+    if train.size:
+        shares = [share / (1 - shares[0]) for share in shares[1:]]
+    ends = [int(sum(shares[: i + 1]) * len(rest)) for i in range(len(shares))]
+    parts = np.split(rng.permutation(rest), ends)[: len(shares)]
     drawn = [together.all_of(part) for part in parts]
     return [train, *drawn] if train.size else drawn
-
-
-def _drawn(rows: IntArray, shares: Sequence[Fraction], rng: np.random.Generator) -> list[IntArray]:
-    ends = [int(sum(shares[: i + 1]) * len(rows)) for i in range(len(shares))]
-    return [np.sort(part) for part in np.split(rng.permutation(rows), ends)[: len(shares)]]
 
 
 def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list[int]:
@@ -181,19 +192,32 @@ def _share(total: int, asked: tuple[int | None, int | None, int | None]) -> list
     return sizes
 
 
-def _marks(arrays: TraceArrays) -> NDArray[np.int8]:
-    """Return the part that each question is marked for, [n]; copies of one have one mark."""
-    return agreed_marks(arrays.split, arrays.content)
+def sample_ids(ids: NDArray[np.str_], seed: int, probability: float | FloatArray) -> BoolArray:
+    """Return which questions are drawn, [n], each with the probability given, or with its own.
+
+    >>> names = np.array([f"q{i}" for i in range(1_000)])
+    >>> int(sample_ids(names, 0, 0.2).sum())
+    195
+    """
+    found: BoolArray = _lots("drawn", ids, seed) < probability
+    return found
 
 
-def _too_few(
-    asked: tuple[int, int, int], together: CopyGroups, marked: int, incomplete: int
-) -> str:
-    parts = " and ".join(f"{size:,} to {part}" for part, size in zip(SPLITS, asked, strict=True))
-    own = f", {marked:,} of them marked to train" if marked else ""
-    left_out = f" ({incomplete:,} incomplete left out)" if incomplete else ""
-    there = together.said or f"{len(together.rows):,} complete questions"
-    return (
-        f"asked for {parts}, at least 1 each; there are {there}{own}"
-        f"{left_out}: ask for fewer or record more"
-    )
+def order(ids: NDArray[np.str_], seed: int) -> IntArray:
+    """Return the questions in an order that chance alone makes, [n]."""
+    found: IntArray = np.argsort(_lots("order", ids, seed), kind="stable")
+    return found
+
+
+def _lots(purpose: str, ids: NDArray[np.str_], seed: int) -> FloatArray:
+    return np.array([chance(purpose, name, seed) for name in ids.tolist()])
+
+
+def chance(purpose: str, name: str, seed: int) -> float:
+    """Return a number in [0, 1) for a question, uniform, and independent for each purpose.
+
+    >>> round(chance("drawn", "q1", 0), 3), round(chance("order", "q1", 0), 3)
+    (0.746, 0.698)
+    """
+    digest = sha256(f"{purpose}\x1f{seed}\x1f{name}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

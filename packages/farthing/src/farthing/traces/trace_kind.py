@@ -115,9 +115,7 @@ def recorded_rounds(trace: Trace) -> int:
     """
     if shape_of(trace) == "thinking":
         return int(not trace.truncated)
-    if not trace.truncated or shape_of(trace) == "controlled":
-        return rounds_of(trace)
-    if shape_of(trace) == "samples":
+    if not trace.truncated or shape_of(trace) in {"controlled", "samples"}:
         return rounds_of(trace)
     if shape_of(trace) == "pool":
         return 0
@@ -198,7 +196,6 @@ class Checker:
     def _fewer_rounds(
         self, ours: tuple[int, int], theirs: tuple[int, int]
     ) -> Iterator[tuple[int, str, str]]:
-        """Yield a problem where the trace of one (rounds, line) has fewer rounds than another."""
         if ours[0] >= theirs[0]:
             return
         if ours[1] == 0:
@@ -218,7 +215,6 @@ class Checker:
 
 
 def _may_be_shorter(trace: Trace) -> bool:
-    """Return whether a trace may have fewer rounds than others: cut short, or at its own end."""
     return trace.truncated or any(call.ended for call in trace.calls)
 
 
@@ -227,14 +223,6 @@ def trace_problems(trace: Trace) -> Iterator[Problem]:
     if not answering(trace):
         yield "calls", "hold no answer to the question; record at least one call that answers it"
         return
-    yield from _repeated(trace)
-    yield from _dearer_than_possible(trace)
-    yield from _ungradable(trace)
-    yield from _ended(trace)
-    yield from _PROBLEMS[shape_of(trace)](trace)
-
-
-def _repeated(trace: Trace) -> Iterator[Problem]:
     seen: dict[tuple[int, str], int] = {}
     for i, call in enumerate(trace.calls):
         first = seen.setdefault((call.round, call.role), i)
@@ -243,9 +231,6 @@ def _repeated(trace: Trace) -> Iterator[Problem]:
                 f"calls[{i}].role",
                 f"'{call.role}' answers round {call.round} already in calls[{first}]; keep one",
             )
-
-
-def _dearer_than_possible(trace: Trace) -> Iterator[Problem]:
     for i, call in enumerate(trace.calls):
         cost, largest = call.cost_usd, call.largest_cost_usd
         if cost is not None and largest is not None and largest < cost:
@@ -253,10 +238,15 @@ def _dearer_than_possible(trace: Trace) -> Iterator[Problem]:
                 f"calls[{i}].largest_cost_usd",
                 f"is {largest:g}, below cost_usd, {cost:g}; give the most that it could have cost",
             )
+    # What keeps accepted answers from grading; a question may also have none at all.
+    ungraded = (c for c in answering(trace) if c.correct is None and is_answer(c.answer))
+    if trace.gold and any(ungraded):
+        yield from gold_problems(trace)
+    yield from _ended(trace)
+    yield from _PROBLEMS[shape_of(trace)](trace)
 
 
 def _ended(trace: Trace) -> Iterator[Problem]:
-    """Yield where a call says that a thought ended which is none, or goes on."""
     thought, last = shape_of(trace) == "thinking", rounds_of(trace)
     for i, call in enumerate(trace.calls):
         if call.ended is not None and not thought:
@@ -265,13 +255,6 @@ def _ended(trace: Trace) -> Iterator[Problem]:
         elif call.ended and (call.round < last or trace.truncated):
             goes_on = "later cuts follow" if call.round < last else "the trace is truncated"
             yield f"calls[{i}].ended", f"is true, but {goes_on}; keep one of the two"
-
-
-def _ungradable(trace: Trace) -> Iterator[Problem]:
-    """Yield what keeps accepted answers from grading; a question may also have none at all."""
-    calls = answering(trace)
-    if trace.gold and any(call.correct is None and is_answer(call.answer) for call in calls):
-        yield from gold_problems(trace)
 
 
 def gold_problems(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -302,17 +285,18 @@ def _pool_problems(trace: Trace) -> Iterator[Problem]:
 
 
 def _sample_problems(trace: Trace) -> Iterator[Problem]:
-    present = {call.round for call in trace.calls}
-    for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
-        if number not in present:
-            yield "calls", f"sample {number} is missing; number the rounds of samples from 1 on"
+    for number in _absent(trace, {call.round for call in trace.calls}):
+        yield "calls", f"sample {number} is missing; number the rounds of samples from 1 on"
+
+
+def _absent(trace: Trace, present: set[int]) -> list[int]:
+    rounds = range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1)
+    return [number for number in rounds if number not in present]
 
 
 def _thinking_problems(trace: Trace) -> Iterator[Problem]:
-    present = {call.round for call in trace.calls}
-    for number in range(1, min(rounds_of(trace), len(trace.calls) + 1) + 1):
-        if number not in present:
-            yield "calls", f"cut {number} is missing; number the cuts of a thought from 1 on"
+    for number in _absent(trace, {call.round for call in trace.calls}):
+        yield "calls", f"cut {number} is missing; number the cuts of a thought from 1 on"
     for i, call in enumerate(trace.calls):
         parts = [call.extra[name] for name in OF_STOPPING if name in call.extra]
         cost = call.cost_usd
@@ -347,7 +331,6 @@ def _paper_problems(trace: Trace) -> Iterator[Problem]:
 
 
 def _controlled_problems(trace: Trace) -> Iterator[Problem]:
-    last = rounds_of(trace)
     asked: dict[int, int] = {}
     for i, call in enumerate(trace.calls):
         if call.role == CONTROLLER or is_reply(call.role):
@@ -357,10 +340,8 @@ def _controlled_problems(trace: Trace) -> Iterator[Problem]:
                 f"calls[{i}].role",
                 f"is '{call.role}', and calls[{first}] is an expert's of the same turn already",
             )
-    turns = {call.round for call in trace.calls if call.role == CONTROLLER}
-    for number in range(1, min(last, len(trace.calls) + 1) + 1):
-        if number not in turns:
-            yield "calls", f"round {number} is missing its {CONTROLLER}; record the call"
+    for number in _absent(trace, {c.round for c in trace.calls if c.role == CONTROLLER}):
+        yield "calls", f"round {number} is missing its {CONTROLLER}; record the call"
 
 
 _PROBLEMS: dict[Shape, Callable[[Trace], Iterator[Problem]]] = {

@@ -19,7 +19,7 @@ from farthing.process.batch_replay import PointReplay, Pointwise, replay
 from farthing.process.play import outcome_of, play
 from farthing.process.replay import ReplayOutcome
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.origin import origin_of
+from farthing.traces.system import origin_of
 
 NAMES = [one.name for one in cards() if one.space == "pool"]
 every_method = pytest.mark.parametrize("name", NAMES)

@@ -75,7 +75,6 @@ def _below(traces: TraceArrays, role: str | None = None) -> str:
 
 
 def _examples(traces: Sequence[Trace], roles: Collection[str]) -> str:
-    """Show gold beside answers of these models, and name the task by which most would match."""
     beside = (
         (accepted(trace), call.answer)
         for trace in traces

@@ -29,12 +29,9 @@ from msgspec import Meta
 from farthing.errors import InputError, TraceFormatError
 from farthing.tasks.base import is_answer
 from farthing.traces.arrays import NO_ANSWER, TraceArrays
-from farthing.traces.base import Name, QuestionId
+from farthing.traces.base import Name, Probability, QuestionId
 from farthing.traces.grades.codes import AnswerTexts
-from farthing.traces.schema import plain
-
-Probability = Annotated[float, Meta(gt=0, le=1)]
-
+from farthing.traces.jsonl import plain
 
 NOT_OURS = (
     "; this file is as `farthing grade` keeps it, which takes a table of yours with --grades FILE"
@@ -129,7 +126,20 @@ def read_grades(path: Path) -> list[GradeLine]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     whole = content[: content.rfind(b"\n") + 1]
-    lines = [_line(path, i, raw) for i, raw in enumerate(whole.splitlines(), 1) if raw.strip()]
+    lines: list[GradeLine] = []
+    for number, raw in enumerate(whole.splitlines(), start=1):
+        if not raw.strip():
+            continue
+        try:
+            lines.append(msgspec.json.decode(raw, type=GradeLine))
+        except msgspec.ValidationError as error:
+            expected, _, where = str(error).partition(" - at `$.")
+            field = where.rstrip("`") or "line"
+            problem = plain(expected, field) + (NOT_OURS if field == "line" else "")
+            raise TraceFormatError(str(path), number, field, problem) from None
+        except msgspec.DecodeError as error:
+            problem = f"is no JSON ({error}){NOT_OURS}"
+            raise TraceFormatError(str(path), number, "line", problem) from None
     for kind in (QuestionDraw, Pairs):
         if len({line for line in lines if isinstance(line, kind)}) > 1:
             problem = "is drawn in two ways; a file takes one, or its promise would be void"
@@ -162,27 +172,12 @@ def add_grades(path: Path, lines: Sequence[GradeLine]) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror}); check the path") from error
 
 
-def _line(path: Path, number: int, raw: bytes) -> GradeLine:
-    try:
-        found: GradeLine = msgspec.json.decode(raw, type=GradeLine)
-    except msgspec.ValidationError as error:
-        expected, _, where = str(error).partition(" - at `$.")
-        field = where.rstrip("`") or "line"
-        hint = NOT_OURS if field == "line" else ""
-        raise TraceFormatError(
-            str(path), number, field, f"{plain(expected, field)}{hint}"
-        ) from None
-    except msgspec.DecodeError as error:
-        problem = f"is no JSON ({error}){NOT_OURS}"
-        raise TraceFormatError(str(path), number, "line", problem) from None
-    return found
-
-
 FORM = (
     "give a row each: id and gold; or id, right, and the answer or the role that gave it "
     "(such as id,gold on the first line of a CSV file)"
 )
 _COLUMNS = frozenset({"id", "answer", "role", "right", "same", "gold"})
+_SAYS = ("answer", "role")
 _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -233,9 +228,9 @@ def _grade(row: Mapping[str, Any], given: GradeTable) -> Right | GoldGrade | Sam
 
 
 def _answer(row: Mapping[str, Any], at: int, given: GradeTable) -> str:
-    if is_answer(answer := _text(row.get("answer"))):
+    answer, role = ("" if (value := row.get(name)) is None else str(value) for name in _SAYS)
+    if is_answer(answer):
         return answer
-    role = _text(row.get("role"))
     if role not in given.traces.roles:
         raise InputError(
             f"names no answer; give `gold`, `answer`, or `role`, one of "
@@ -247,14 +242,10 @@ def _answer(row: Mapping[str, Any], at: int, given: GradeTable) -> str:
     return given.wordings.texts[at][code]
 
 
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
 def _yes_or_no(value: object) -> bool:
     said = _SAID.get(str(value).strip().casefold())
     if said is None:
-        raise InputError(f"says '{_text(value)}' in place of true or false")
+        raise InputError(f"says '{'' if value is None else value}' in place of true or false")
     return said
 
 
@@ -271,17 +262,13 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield line, {str(name): value for name, value in row.items()}
         return
     for line, raw in enumerate(text.splitlines(), start=1):
-        if raw.strip():
-            yield line, _object(path, line, raw)
-
-
-def _object(path: Path, line: int, raw: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(raw)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise TraceFormatError(
-            str(path), line, "line", "is no JSON object; write one a line, or name a table .csv"
-        )
-    return found
+        if not raw.strip():
+            continue
+        try:
+            found = json.loads(raw)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            problem = "is no JSON object; write one a line, or name a table .csv"
+            raise TraceFormatError(str(path), line, "line", problem)
+        yield line, found

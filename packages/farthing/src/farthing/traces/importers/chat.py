@@ -119,7 +119,6 @@ def failure_of(reply: Any) -> CallError | None:
 
 
 def _is_wire(reply: Mapping[str, Any]) -> bool:
-    """Return whether an object is a provider's reply, and not an answer in JSON."""
     error = reply.get("error")
     alone = isinstance(error, dict) and "message" in error and reply.keys() <= _BESIDE_ERROR
     kind = str(reply.get("type"))
@@ -146,7 +145,6 @@ def _of_object(prompt: Mapping[str, Any]) -> LoggedPrompt | None:
 
 
 def _instructions(prompt: Mapping[str, Any]) -> str:
-    """Return the system prompt that a request has beside its input or, as Anthropic's, messages."""
     instructions = prompt.get("instructions")
     if isinstance(instructions, str):
         return instructions.strip()
@@ -154,8 +152,11 @@ def _instructions(prompt: Mapping[str, Any]) -> str:
 
 
 def _of_messages(messages: list[Any]) -> LoggedPrompt | None:
-    said = [(_role(message), _content(message)) for message in messages]
-    said = [(role, text) for role, text in said if text]
+    said = []
+    for message in messages:
+        role = message.get("role") if isinstance(message, dict) else None
+        if text := _content(message):
+            said.append((role if isinstance(role, str) and role else "user", text))
     questions = [(role, text) for role, text in said if role not in INSTRUCTIONS]
     if not questions:
         return None
@@ -180,11 +181,6 @@ def _transcript(said: list[tuple[str, str]]) -> str:
     return "\n\n".join(f"{role}: {text}" for role, text in said)
 
 
-def _role(message: Any) -> str:
-    role = message.get("role") if isinstance(message, dict) else None
-    return role if isinstance(role, str) and role else "user"
-
-
 def _content(message: Any) -> str:
     """Return a message as text; a part that is none stands for itself by a hash of it."""
     content = message
@@ -196,21 +192,16 @@ def _content(message: Any) -> str:
             content = [message]
     if isinstance(content, str):
         return content.strip()
-    parts = content if isinstance(content, list) else [content]
-    return "\n".join(found for part in parts if (found := _part(part)))
-
-
-def _part(part: Any) -> str:
-    if isinstance(part, str):
-        return part.strip()
-    if not isinstance(part, dict):
-        return ""
-    text = part.get("text")
-    if isinstance(text, str):
-        return text.strip()
-    written = json.dumps(part, sort_keys=True, default=str)
-    digest = hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:8]
-    return f"[{part.get('type', 'part')} {digest}]"
+    found = []
+    for part in content if isinstance(content, list) else [content]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            found.append(text.strip())
+        elif isinstance(part, dict):
+            written = json.dumps(part, sort_keys=True, default=str)
+            digest = hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:8]
+            found.append(f"[{part.get('type', 'part')} {digest}]")
+    return "\n".join(filter(None, found))
 
 
 def _of_reply(reply: Mapping[str, Any]) -> str | None:

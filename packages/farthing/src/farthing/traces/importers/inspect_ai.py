@@ -5,12 +5,19 @@ Source: `EvalLog`, `EvalSample` and `ModelUsage` in the reference of inspect_ai.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from farthing.models.base import Usage
 from farthing.models.usage import read_usage
-from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
+from farthing.traces.importers.base import (
+    ImportedCall,
+    Importer,
+    ImportEvent,
+    ImportNote,
+    LeftOut,
+    Options,
+)
 from farthing.traces.importers.chat import LoggedPrompt, failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import (
     FileRow,
@@ -21,7 +28,7 @@ from farthing.traces.importers.row import (
     shown,
 )
 from farthing.traces.importers.source import Source
-from farthing.traces.parameters import LIMIT, parameters_of
+from farthing.traces.system import LIMIT, parameters_of
 
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partly correct, incorrect, no answer."""
@@ -30,41 +37,38 @@ _SCORERS = {"scorers", "scorer"}
 _ATTACHED = "attachment://"
 
 
-@dataclass(frozen=True)
-class Inspect:
-    """Reads one call a sample; all that its model was asked for a sample is one call."""
-
-    name: str = "inspect"
-    meaning: str = "Inspect AI's eval log, as JSON"
-    samples: bool = True
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether the document is a log."""
-        log = source.first.values if source.first else {}
-        return isinstance(log.get("eval"), dict) and {"status", "samples"} & log.keys() != set()
-
-    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the samples, graded by the first scorer or by the one that is named."""
-        log = source.first or FileRow({}, RowPlace(source.name))
-        about = log.part("eval")
-        if about.text("model") is None:
-            raise about.place.refusal("model", "is missing; this is no eval log")
-        if not isinstance(log.values.get("samples"), list):
-            raise log.place.refusal("samples", "are missing; import a log that was kept with them")
-        scorers: dict[str, None] = {}
-        for sample in source.elements(log.values["samples"], "samples"):
-            scores = sample.inner("scores")
-            scorers |= dict.fromkeys(scores if isinstance(scores, dict) else ())
-            scored = bool(scores or about.inner("scorers"))
-            yield _found(sample, about, _parameters(log), options, scored=scored)
-        if len(scorers) > 1 and options.score is None:
-            yield ImportNote(
-                f"several scorers graded the answers ({', '.join(scorers)}); the first one of each "
-                "sample is read; --score NAME reads another"
-            )
+def _sniff(source: Source) -> bool:
+    log = source.first.values if source.first else {}
+    return isinstance(log.get("eval"), dict) and {"status", "samples"} & log.keys() != set()
 
 
-INSPECT = Inspect()
+def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
+    log = source.first or FileRow({}, RowPlace(source.name))
+    about = log.part("eval")
+    if about.text("model") is None:
+        raise about.place.refusal("model", "is missing; this is no eval log")
+    if not isinstance(log.values.get("samples"), list):
+        raise log.place.refusal("samples", "are missing; import a log that was kept with them")
+    # How the log says that replies were generated; Inspect has limits of its own.
+    config = about.inner("model_generate_config"), log.part("plan").inner("config")
+    known = [one for one in config if isinstance(one, dict)]
+    merged = {name: value for one in known for name, value in one.items() if value is not None}
+    parameters = parameters_of(merged, LIMIT) if known else None
+    scorers: dict[str, None] = {}
+    for sample in source.elements(log.values["samples"], "samples"):
+        scores = sample.inner("scores")
+        scorers |= dict.fromkeys(scores if isinstance(scores, dict) else ())
+        scored = bool(scores or about.inner("scorers"))
+        yield _found(sample, about, parameters, options, scored=scored)
+    if len(scorers) > 1 and options.score is None:
+        yield ImportNote(
+            f"several scorers graded the answers ({', '.join(scorers)}); the first one of each "
+            "sample is read; --score NAME reads another"
+        )
+
+
+INSPECT = Importer("inspect", "Inspect AI's eval log, as JSON", _sniff, _read, samples=True)
+"""One call a sample: all that its model was asked for a sample."""
 
 
 def _found(
@@ -80,7 +84,8 @@ def _found(
     if prompt is None:
         return LeftOut("a sample without its input")
     shown = _shown(sample, prompt)
-    output = sample.part("output")
+    output, target = sample.part("output"), sample.find("target")[1]
+    accepted = target if isinstance(target, list) else [target]
     usages, latency = _made(sample, model)
     score, said = _graded(sample, options.score)
     name, error = sample.text("id"), sample.part("error")
@@ -96,7 +101,7 @@ def _found(
         priced_at=sample.when("started_at") or about.when("created"),
         parameters=parameters,
         group=task,
-        gold=_accepted(sample),
+        gold=tuple(t.strip() for t in accepted if isinstance(t, str) and t.strip()),
         text=_attached(read_reply(dict(output.values)), sample),
         answer=said,
         correct=options.grade(score),
@@ -135,30 +140,25 @@ def _made(sample: FileRow, model: str) -> tuple[tuple[Usage, ...], float | None]
     return usages, output.number("time") if whole_time is None else whole_time
 
 
-def _tries(sample: FileRow) -> list[FileRow]:
-    failed = sample.inner("error_retries")
-    rows = [FileRow(one, sample.place) for one in failed or () if isinstance(one, dict)]
-    return [sample, *rows]
-
-
 def _model_events(sample: FileRow) -> Iterator[tuple[FileRow, bool]]:
     """Yield each request to a model, and whether it is a judge's: a scorer made it."""
     scorers: set[str] = set()
-    for one in _tries(sample):
-        events = one.inner("events")
-        for values in events if isinstance(events, list) else ():
-            event = FileRow(values if isinstance(values, dict) else {}, sample.place)
-            said = event.values.get
-            if said("event") == "span_begin" and (
-                str(said("type")) in _SCORERS or str(said("parent_id")) in scorers
-            ):
-                scorers.add(str(said("id")))
-            elif said("event") == "model":
-                yield event, str(said("span_id")) in scorers or said("role") == "grader"
+    for event in (event for one in _tries(sample) for event in one.parts("events")):
+        said = event.values.get
+        if said("event") == "span_begin" and (
+            str(said("type")) in _SCORERS or str(said("parent_id")) in scorers
+        ):
+            scorers.add(str(said("id")))
+        elif said("event") == "model":
+            yield event, str(said("span_id")) in scorers or said("role") == "grader"
+
+
+def _tries(sample: FileRow) -> list[FileRow]:
+    failed = sample.inner("error_retries") or ()
+    return [sample, *(FileRow(one, sample.place) for one in failed if isinstance(one, dict))]
 
 
 def _has_judge(sample: FileRow) -> bool:
-    """Return whether a model graded a sample, as its scores or the usage of roles tell."""
     scores = sample.inner("scores")
     names = scores if isinstance(scores, dict) else ()
     graded = (sample.part("scores").part(name).part("metadata").inner("grading") for name in names)
@@ -166,7 +166,6 @@ def _has_judge(sample: FileRow) -> bool:
 
 
 def _prompt(sample: FileRow) -> LoggedPrompt | None:
-    """Return the input, with the choices below it where there are some."""
     value = sample.find("input")[1]
     prompt = read_prompt(_attached(value, sample) if isinstance(value, str) else value)
     choices = sample.inner("choices")
@@ -200,25 +199,10 @@ def _shown(sample: FileRow, prompt: LoggedPrompt) -> LoggedPrompt:
     return replace(prompt, system=whole.system, history=whole.history if unchanged else None)
 
 
-def _parameters(log: FileRow) -> dict[str, Any] | None:
-    """Return how the log says that replies were generated; Inspect has limits of its own."""
-    said = log.part("eval").inner("model_generate_config"), log.part("plan").inner("config")
-    known = [one for one in said if isinstance(one, dict)]
-    merged = {name: value for one in known for name, value in one.items() if value is not None}
-    return parameters_of(merged, LIMIT) if known else None
-
-
 def _attached(text: str | None, sample: FileRow) -> str | None:
-    """Return a text that is kept once for the whole sample under its hash."""
     if text is None or not text.startswith(_ATTACHED):
         return text
     return sample.part("attachments").text(text.removeprefix(_ATTACHED)) or text
-
-
-def _accepted(sample: FileRow) -> tuple[str, ...]:
-    target = sample.find("target")[1]
-    several = target if isinstance(target, list) else [target]
-    return tuple(text.strip() for text in several if isinstance(text, str) and text.strip())
 
 
 def _graded(sample: FileRow, name: str | None) -> tuple[float | None, str | None]:
@@ -240,12 +224,7 @@ def _value(score: FileRow) -> float | None:
         return None
     if value in _VALUES:
         return _VALUES[value]
-    number = score.score("value") if _readable(value) else None
-    if number is None:
+    said = isinstance(value, bool) or str(value).lower() in {"yes", "no", "true", "false"}
+    if not said and as_number(value) is None:
         raise score.place.refusal("value", f"is {shown(value)}; it must be C, P, I, N or a number")
-    return number
-
-
-def _readable(value: Any) -> bool:
-    known = {"yes", "no", "true", "false"}
-    return isinstance(value, bool) or as_number(value) is not None or str(value).lower() in known
+    return score.score("value")

@@ -6,21 +6,19 @@ Source: Langfuse's "Blob storage export field reference" and the API's `Observat
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from farthing.models.base import Usage
-from farthing.models.usage import read_usage
-from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
-from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
-from farthing.traces.importers.row import (
-    FileRow,
-    RowPlace,
-    call_error,
-    seconds_between,
+from farthing.traces.importers.base import (
+    ImportedCall,
+    Importer,
+    ImportEvent,
+    LeftOut,
+    Options,
+    usages_of,
 )
+from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
+from farthing.traces.importers.row import FileRow, RowPlace, call_error, seconds_between
 from farthing.traces.importers.source import Source
-from farthing.traces.parameters import parameters_of
+from farthing.traces.system import parameters_of
 
 _MODEL = ("provided_model_name", "providedModelName", "model")
 _START, _END = ("start_time", "startTime"), ("end_time", "endTime")
@@ -28,37 +26,29 @@ _TRACE = {"trace_id", "traceId"}
 _COST = ("total_cost", "totalCost", "calculatedTotalCost", "calculated_total_cost")
 
 
-@dataclass(frozen=True)
-class Langfuse:
-    """Reads one observation a record; those within a trace are looked up there."""
-
-    name: str = "langfuse"
-    meaning: str = "Langfuse's export of observations (generations)"
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether records are observations, or traces that hold some."""
-        fields = source.fields
-        if source.first and isinstance(source.first.inner("observations"), list):
-            return True
-        start = fields & {*_START}
-        return bool({"input", "output"} <= fields and start and fields & {*_MODEL, *_TRACE})
-
-    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the generations; other observations are counted."""
-        for row in source.rows():
-            inside = row.inner("observations")
-            if not isinstance(inside, list):
-                yield _found(row, options)
-                continue
-            for i, values in enumerate(inside):
-                path = ".".join(part for part in (row.place.path, f"observations[{i}]") if part)
-                place = RowPlace(row.place.file, row.place.line, path)
-                if not isinstance(values, dict):
-                    raise place.refusal("observations", f"[{i}] is no object")
-                yield _found(FileRow(values, place), options)
+def _sniff(source: Source) -> bool:
+    fields = source.fields
+    if source.first and isinstance(source.first.inner("observations"), list):
+        return True
+    start = fields & {*_START}
+    return bool({"input", "output"} <= fields and start and fields & {*_MODEL, *_TRACE})
 
 
-LANGFUSE = Langfuse()
+def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
+    for row in source.rows():
+        inside = row.inner("observations")
+        if not isinstance(inside, list):
+            yield _found(row, options)
+            continue
+        for i, values in enumerate(inside):
+            path = ".".join(part for part in (row.place.path, f"observations[{i}]") if part)
+            place = RowPlace(row.place.file, row.place.line, path)
+            if not isinstance(values, dict):
+                raise place.refusal("observations", f"[{i}] is no object")
+            yield _found(FileRow(values, place), options)
+
+
+LANGFUSE = Importer("langfuse", "Langfuse's export of observations (generations)", _sniff, _read)
 
 
 def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
@@ -71,53 +61,33 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
     prompt = read_prompt(row.find("input")[1])
     if prompt is None:
         return LeftOut("a generation without its input; export the group of fields `io`")
-    latency = seconds_between(*(row.find(*names)[1] for names in (_START, _END)))
+    # What the client told Langfuse of its parameters; nothing is not known to be none. Tools stand
+    # beside the messages, where there are some.
+    said, beside = row.part("model_parameters", "modelParameters").values, row.part("input").values
+    tools = {name: beside[name] for name in ("tools", "functions") if name in beside}
     score = _score(row, options.score)
-    used = _usage(row)
-    output = row.find("output")[1]
-    stated = row.text("statusMessage", "status_message")
-    error = call_error(stated) if row.text("level") == "ERROR" else failure_of(output)
+    latency = seconds_between(row.find(*_START)[1], row.find(*_END)[1])
+    counted = {
+        "input": row.find("inputUsage", "promptTokens", "input_tokens")[1],
+        "output": row.find("outputUsage", "completionTokens", "output_tokens")[1],
+    }
+    costs = row.part("cost_details", "costDetails")
+    summed = sum(filter(None, map(costs.paid, costs.values))) or None
+    output, stated = row.find("output")[1], row.text("statusMessage", "status_message")
     return ImportedCall(
         place=row.place,
         model=model,
         **vars(prompt),
         asked_at=row.when(*_START),
-        parameters=_parameters(row),
+        parameters=parameters_of({**tools, **said}) if said else None,
         text=read_reply(output),
         correct=options.grade(score),
         score=score,
-        cost_usd=_cost(row),
-        usages=() if used is None else (used,),
+        cost_usd=row.paid(*_COST) or costs.paid("total") or summed,
+        usages=usages_of(row.inner("usage_details", "usageDetails", "usage")) or usages_of(counted),
         latency_s=row.number("latency") if latency is None else latency,
-        error=error,
+        error=call_error(stated) if row.text("level") == "ERROR" else failure_of(output),
     )
-
-
-def _parameters(row: FileRow) -> dict[str, Any] | None:
-    """Return what the client told Langfuse of its parameters; nothing is not known to be none.
-
-    Tools stand beside the messages, where there are some.
-    """
-    said, beside = row.part("model_parameters", "modelParameters").values, row.part("input").values
-    tools = {name: beside[name] for name in ("tools", "functions") if name in beside}
-    return parameters_of({**tools, **said}) if said else None
-
-
-def _usage(row: FileRow) -> Usage | None:
-    details = row.inner("usage_details", "usageDetails", "usage")
-    if (found := read_usage(details)) is not None:
-        return found
-    read = row.find("inputUsage", "promptTokens", "input_tokens")[1]
-    return read_usage(
-        {"input": read, "output": row.find("outputUsage", "completionTokens", "output_tokens")[1]}
-    )
-
-
-def _cost(row: FileRow) -> float | None:
-    """Return what Langfuse says that it cost; the parts add up where there is no total."""
-    parts = row.part("cost_details", "costDetails")
-    summed = sum(filter(None, map(parts.paid, parts.values))) or None
-    return row.paid(*_COST) or parts.paid("total") or summed
 
 
 def _score(row: FileRow, name: str | None) -> float | None:
@@ -125,11 +95,9 @@ def _score(row: FileRow, name: str | None) -> float | None:
         return None
     if row.find(name)[1] is not None:
         return row.score(name)
-    scores = row.inner("scores")
-    if isinstance(scores, list):
+    if isinstance(scores := row.inner("scores"), list):
         named = (s for s in scores if isinstance(s, dict) and s.get("name") == name)
         return FileRow(next(named, {}), row.place).score("value")
     value = row.part("scores").find(name)[1]
-    return FileRow(
-        {name: value[0] if isinstance(value, list) and value else value}, row.place
-    ).score(name)
+    value = value[0] if isinstance(value, list) and value else value
+    return FileRow({name: value}, row.place).score(name)

@@ -8,22 +8,23 @@ spend logs of BerriAI/litellm.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from farthing.models.base import Usage
-from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
-from farthing.traces.importers.chat import (
-    LoggedPrompt,
-    failure_of,
-    read_prompt,
-    read_reply,
+from farthing.traces.importers.base import (
+    ImportedCall,
+    Importer,
+    ImportEvent,
+    ImportNote,
+    LeftOut,
+    Options,
+    usages_of,
 )
+from farthing.traces.importers.chat import LoggedPrompt, failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import FileRow, call_error, seconds_between
 from farthing.traces.importers.source import Source
-from farthing.traces.parameters import parameters_of
+from farthing.traces.system import parameters_of
 
 _PAYLOAD = "standard_logging_object"
 _FIELDS = (
@@ -38,35 +39,29 @@ _CHAT = ("completion", "responses", "anthropic_messages", "generate_content")
 _NO_TEXTS = "no prompt is stored; set store_prompts_in_spend_logs in the proxy's general_settings"
 
 
-@dataclass(frozen=True)
-class LiteLLM:
-    """Reads one call a row."""
+def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
+    """Yield the calls that answered a question, or failed to.
 
-    name: str = "litellm"
-    meaning: str = "LiteLLM's spend log (LiteLLM_SpendLogs)"
-    columns: tuple[str, ...] = ("id",)
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether the columns are those of the table, or of a callback's payload."""
-        return any(some <= source.fields for some in _FIELDS)
-
-    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the calls that answered a question, or failed to.
-
-        Calls of one prompt are of one question, or those of one id, where a column is named so.
-        """
-        for outer in source.rows():
-            row = outer.part(_PAYLOAD) if outer.part(_PAYLOAD).values else outer
-            found = _found(row, options.columns.get("id"))
-            yield found
-            if isinstance(found, ImportedCall) and CUT in f"{found.key}{found.text}":
-                yield ImportNote(
-                    "LiteLLM cut long texts, so that different questions may look alike; raise "
-                    "MAX_STRING_LENGTH_PROMPT_IN_DB where the proxy runs"
-                )
+    Calls of one prompt are of one question, or those of one id, where a column is named so.
+    """
+    for outer in source.rows():
+        row = outer.part(_PAYLOAD) if outer.part(_PAYLOAD).values else outer
+        found = _found(row, options.columns.get("id"))
+        yield found
+        if isinstance(found, ImportedCall) and CUT in f"{found.key}{found.text}":
+            yield ImportNote(
+                "LiteLLM cut long texts, so that different questions may look alike; raise "
+                "MAX_STRING_LENGTH_PROMPT_IN_DB where the proxy runs"
+            )
 
 
-LITELLM = LiteLLM()
+LITELLM = Importer(
+    name="litellm",
+    meaning="LiteLLM's spend log (LiteLLM_SpendLogs)",
+    sniff=lambda source: any(some <= source.fields for some in _FIELDS),
+    read=_read,
+    columns=("id",),
+)
 
 
 def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
@@ -79,11 +74,13 @@ def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
     model = row.text("model", "model_group")
     if model is None:
         return LeftOut("a call that names no model")
+    if names is not None and row.text(names) is None:
+        raise row.place.refusal(names, "is missing; --column id names it as the question's id")
     answer = row.find("response")[1]
     return ImportedCall(
         place=row.place,
         model=model,
-        id=None if names is None else _name(row, names),
+        id=None if names is None else row.text(names),
         question=prompt.question,
         key=prompt.key,
         system=None if CUT in (prompt.system or "") else prompt.system,
@@ -98,13 +95,6 @@ def _found(row: FileRow, names: str | None) -> ImportedCall | LeftOut:
         error=_error(row) or failure_of(answer),
         provider=row.text("custom_llm_provider"),
     )
-
-
-def _name(row: FileRow, column: str) -> str:
-    name = row.text(column)
-    if name is None:
-        raise row.place.refusal(column, "is missing; --column id names it as the question's id")
-    return name
 
 
 def _prompt(row: FileRow) -> LoggedPrompt | None:
@@ -124,7 +114,6 @@ def _prompt(row: FileRow) -> LoggedPrompt | None:
 
 
 def _parameters(row: FileRow) -> dict[str, Any] | None:
-    """Return what was asked for beside the messages: of the request as the proxy got it."""
     for field in ("proxy_server_request", "model_parameters", "optional_params"):
         inside = row.inner(field)
         body = inside.get("body", inside) if isinstance(inside, dict) else None
@@ -138,9 +127,8 @@ def _seconds(row: FileRow) -> float | None:
     """Return how long the model took; of a reply from the proxy's cache that is not known."""
     if (row.text("cache_hit") or "").casefold() == "true":
         return None
-    milliseconds = row.number("request_duration_ms")
-    if milliseconds is not None:
-        return milliseconds / 1_000
+    if (taken := row.seconds("request_duration_ms")) is not None:
+        return taken
     taken = seconds_between(row.when("startTime"), row.when("endTime"))
     return row.number("response_time") if taken is None else taken
 
@@ -149,8 +137,7 @@ def _usages(row: FileRow) -> tuple[Usage, ...]:
     reply = row.part("response")
     own = {name: n for name in _COUNTED if (n := row.find(name)[1]) is not None}
     parts = reply.part("usage").values, row.part("metadata").part("usage_object").values
-    found = read_usage({**parts[0], **parts[1], **own}, reply.values)
-    return () if found is None else (found,)
+    return usages_of({**parts[0], **parts[1], **own}, reply.values)
 
 
 def _error(row: FileRow) -> CallError | None:

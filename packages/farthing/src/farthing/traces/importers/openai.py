@@ -8,12 +8,18 @@ beside each as `messages`. Source: the OpenAPI description of OpenAI's API (`Bat
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, LeftOut, Options
+from farthing.traces.importers.base import (
+    ImportedCall,
+    Importer,
+    ImportEvent,
+    ImportNote,
+    LeftOut,
+    Options,
+    usages_of,
+)
 from farthing.traces.importers.chat import (
     OBJECTS,
     LoggedPrompt,
@@ -23,7 +29,7 @@ from farthing.traces.importers.chat import (
 )
 from farthing.traces.importers.row import FileRow, call_error
 from farthing.traces.importers.source import Source
-from farthing.traces.parameters import KNOWN, parameters_of
+from farthing.traces.system import KNOWN, parameters_of
 
 _NO_QUESTIONS = (
     "what was asked is not in the output, so that the questions' texts are not known; "
@@ -34,47 +40,41 @@ Requests = Mapping[str, FileRow]
 """`custom_id` to the body of the request."""
 
 
-@dataclass(frozen=True)
-class OpenAI:
-    """Reads one call a line, or an element of a list."""
-
-    name: str = "openai"
-    meaning: str = "OpenAI's batch output, or stored chat completions"
-    samples: bool = True
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether records are lines of a batch, or completions."""
-        batch = "custom_id" in source.fields and source.fields & {"response", "error", "body"}
-        return bool(batch) or _kind(source.first) in OBJECTS
-
-    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield a call for each reply and each failure whose model is known."""
-        requests = None if options.requests is None else _requests(Source(options.requests))
-        if "custom_id" in source.fields:
-            yield ImportNote(_BATCH_PRICE)
-            if requests is None:
-                yield ImportNote(_NO_QUESTIONS)
-        for row in source.rows():
-            if options.samples:
-                _refuse_choices(row)
-            yield _of_batch(row, requests) if "custom_id" in row.values else _stored(row)
+def _sniff(source: Source) -> bool:
+    batch = "custom_id" in source.fields and source.fields & {"response", "error", "body"}
+    return bool(batch) or _kind(source.first) in OBJECTS
 
 
-OPENAI = OpenAI()
+def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
+    requests = None if options.requests is None else _requests(Source(options.requests))
+    if "custom_id" in source.fields:
+        yield ImportNote(_BATCH_PRICE)
+        if requests is None:
+            yield ImportNote(_NO_QUESTIONS)
+    for row in source.rows():
+        batch = "custom_id" in row.values
+        body = row.part("response").part("body") if batch and options.samples else row
+        choices = body.values.get("choices") if options.samples else None
+        if isinstance(choices, list) and len(choices) > 1:
+            problem = f"are {len(choices)} in one reply, whose tokens are counted together"
+            raise row.place.refusal(
+                "choices", f"{problem}; as samples import replies of one choice"
+            )
+        yield _of_batch(row, requests) if batch else _stored(row)
+
+
+OPENAI = Importer(
+    name="openai",
+    meaning="OpenAI's batch output, or stored chat completions",
+    sniff=_sniff,
+    read=_read,
+    samples=True,
+)
 
 
 def _kind(row: FileRow | None) -> str | None:
     kind = row.values.get("object") if row else None
     return kind if isinstance(kind, str) else None
-
-
-def _refuse_choices(row: FileRow) -> None:
-    """Refuse samples that came together: what each of them cost is not known."""
-    response = row.part("response").part("body") if "custom_id" in row.values else row
-    choices = response.values.get("choices")
-    if isinstance(choices, list) and len(choices) > 1:
-        problem = f"are {len(choices)} in one reply, whose tokens are counted together"
-        raise row.place.refusal("choices", f"{problem}; as samples import replies of one choice")
 
 
 def _requests(source: Source) -> Requests:
@@ -96,7 +96,11 @@ def _of_batch(row: FileRow, requests: Requests | None) -> ImportedCall | LeftOut
         raise row.place.refusal(
             "method", "belongs to a batch's input; import its output, and give this as --requests"
         )
-    request = _request(row, name, requests)
+    if requests is not None and name not in requests:
+        problem = f"'{name}' is not in the file of requests; give the input of this very batch"
+        raise row.place.refusal("custom_id", problem)
+    nothing = FileRow({}, row.place)
+    request = nothing if requests is None else requests[name]
     response = row.part("response")
     body = response.part("body")
     model = request.text("model") or body.text("model")
@@ -107,41 +111,29 @@ def _of_batch(row: FileRow, requests: Requests | None) -> ImportedCall | LeftOut
     failure = row.part("error") if row.part("error").values else body.part("error")
     parameters = parameters_of(request.values) if request.values else None
     if failure.values or (status is not None and status >= 400):
-        error = _error(failure, status)
-        return _recorded(row, model, prompt, FileRow({}, row.place), parameters, error)
+        kind = failure.text("code", "type") or (f"status {status}" if status else "error")
+        error = call_error(failure.text("message"), kind)
+        return _recorded(row, model, prompt, nothing, parameters, error)
     return _recorded(row, model, prompt, body, parameters)
 
 
-def _request(row: FileRow, name: str, requests: Requests | None) -> FileRow:
-    if requests is None:
-        return FileRow({}, row.place)
-    if name not in requests:
-        problem = f"'{name}' is not in the file of requests; give the input of this very batch"
-        raise row.place.refusal("custom_id", problem)
-    return requests[name]
-
-
 def _stored(row: FileRow) -> ImportedCall | LeftOut:
-    kind = _kind(row)
-    if kind not in OBJECTS:
+    if _kind(row) not in OBJECTS:
         raise row.place.refusal("object", "is no completion and no response; nothing can be read")
     model = row.text("model")
     if model is None:
         raise row.place.refusal("model", "is missing; every completion has it")
-    request = row.part("request")
+    request, instructions = row.part("request"), row.values.get("instructions")
     prompt = read_prompt(dict(request.values)) if request.values else None
     for field in ("messages", "input_messages", "input", "prompt"):
-        prompt = prompt or read_prompt(_with_instructions(row, field))
+        asked = row.values.get(field)
+        if asked and instructions:  # a response keeps its system prompt beside it
+            asked = {"input": asked, "instructions": instructions}
+        prompt = prompt or read_prompt(asked)
     if prompt is None:
         return LeftOut("a completion without what was asked; put it beside as `messages`")
     said = request.values or (row.values if KNOWN & row.values.keys() else None)
     return _recorded(row, model, prompt, row, None if said is None else parameters_of(said))
-
-
-def _with_instructions(row: FileRow, field: str) -> Any:
-    """Return what was asked; a response keeps its system prompt beside it."""
-    value, instructions = row.values.get(field), row.values.get("instructions")
-    return {"input": value, "instructions": instructions} if value and instructions else value
 
 
 def _recorded(
@@ -153,7 +145,6 @@ def _recorded(
     error: CallError | None = None,
 ) -> ImportedCall:
     name = row.text("custom_id")
-    used = read_usage(body.inner("usage"), body.values)
     return ImportedCall(
         place=row.place,
         model=model,
@@ -163,12 +154,7 @@ def _recorded(
         asked_at=body.when("created", "created_at"),
         parameters=parameters,
         text=read_reply(dict(body.values)),
-        usages=() if used is None else (used,),
+        usages=usages_of(body.inner("usage"), body.values),
         error=error or failure_of(dict(body.values)),
         provider="openai",
     )
-
-
-def _error(failure: FileRow, status: int | None) -> CallError:
-    kind = failure.text("code", "type") or (f"status {status}" if status else "error")
-    return call_error(failure.text("message"), kind)

@@ -4,19 +4,24 @@ An answer is right where all assertions of its test passed; without assertions i
 Source: `EvaluateSummaryV3` and `EvaluateResult` in promptfoo's `src/types/index.ts`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from farthing.models.thinking import effort_of
-from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import ImportedCall, ImportEvent, LeftOut, Options
+from farthing.traces.importers.base import (
+    ImportedCall,
+    Importer,
+    ImportEvent,
+    LeftOut,
+    Options,
+    usages_of,
+)
 from farthing.traces.importers.chat import failure_of, read_prompt, read_reply
 from farthing.traces.importers.row import FileRow, RowPlace, call_error
 from farthing.traces.importers.source import Source
-from farthing.traces.parameters import LIMIT, parameters_of
+from farthing.traces.system import LIMIT, parameters_of
 
 _RESULT = {"provider", "prompt", "testCase", "promptIdx", "vars", "gradingResult"}
 _NO_SAY = "graderError"
@@ -27,37 +32,29 @@ _CRASHED = 2
 """`failureReason` of a result that is an error, not a wrong answer."""
 
 
-@dataclass(frozen=True)
-class Promptfoo:
-    """Reads one call a result."""
-
-    name: str = "promptfoo"
-    meaning: str = "promptfoo's output JSON"
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether the document, or each line, has results of tests."""
-        if source.first is None:
-            return False
-        results = _results(source.first)
-        if results is not None:
-            first = results[1][0] if results[1] else None
-            return first is None or (isinstance(first, dict) and len(_RESULT & first.keys()) > 2)
-        return len(_RESULT & source.fields) > 2
-
-    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the results, each a provider's reply to a rendered prompt."""
-        found = _results(source.first or FileRow({}, RowPlace(source.name)))
-        rows = source.rows if found is None else partial(source.elements, found[1], found[0])
-        columns = _Columns(source.first or FileRow({}, RowPlace(source.name)), rows())
-        for row in rows():
-            yield _recorded(row, options, columns)
+def _sniff(source: Source) -> bool:
+    if source.first is None:
+        return False
+    results = _results(source.first)
+    if results is not None:
+        first = results[1][0] if results[1] else None
+        return first is None or (isinstance(first, dict) and len(_RESULT & first.keys()) > 2)
+    return len(_RESULT & source.fields) > 2
 
 
-PROMPTFOO = Promptfoo()
+def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
+    document = source.first or FileRow({}, RowPlace(source.name))
+    found = _results(document)
+    rows = source.rows if found is None else partial(source.elements, found[1], found[0])
+    columns = _Columns(document, rows())
+    for row in rows():
+        yield _recorded(row, options, columns)
+
+
+PROMPTFOO = Importer("promptfoo", "promptfoo's output JSON", _sniff, _read)
 
 
 def _results(document: FileRow) -> tuple[str, list[object]] | None:
-    """Return where the list of results is in a document, and the list."""
     outer = document.values.get("results")
     if isinstance(outer, list):
         return "results", outer
@@ -69,7 +66,14 @@ class _Columns:
     """The columns of an evaluation, each a provider with a prompt; some are of one name."""
 
     def __init__(self, document: FileRow, rows: Iterable[FileRow]) -> None:
-        self._configured = _configured(document)
+        # How the providers that a document names are configured, by label or else by id.
+        self._configured: dict[str, list[FileRow]] = {}
+        providers = document.part("config").inner("providers")
+        for provider in providers if isinstance(providers, list) else []:
+            values = provider if isinstance(provider, dict) else {"id": str(provider)}
+            row = FileRow(values, document.place)
+            name = row.text("label", "id") or ""
+            self._configured.setdefault(name, []).append(row.part("config"))
         self.made_at = document.part("results").when("timestamp")
         listed = document.part("results").inner("prompts")
         prompts = [one for one in listed or () if isinstance(one, dict)]
@@ -78,33 +82,30 @@ class _Columns:
             for at, prompt in enumerate(prompts)
         }
         seen = {
-            column: _named(row) for row in rows if (column := row.count("promptIdx")) is not None
+            column: (
+                _name(row),
+                row.part("prompt").text("label", "id") or row.text("promptId"),
+            )
+            for row in rows
+            if (column := row.count("promptIdx")) is not None
         }
         self._of = dict(sorted((found or seen).items()))
 
-    def parameters(self, row: FileRow) -> FileRow | None:
-        """Return how the provider of a result is configured; None where nobody says."""
-        place, n = self._place(row)
-        configs = self._configured.get(_name(row) or "", [])
-        if len(configs) == n:
-            return configs[place]
-        return configs[0] if configs and all(one == configs[0] for one in configs) else None
+    def of(self, row: FileRow) -> tuple[FileRow | None, str]:
+        """Return how the provider of a result is configured, and what tells its column apart.
 
-    def mark(self, row: FileRow) -> str:
-        place, n = self._place(row)
-        configs = self._configured.get(_name(row) or "", [])
-        efforts = {effort_of(parameters_of(config.values)) for config in configs}
-        return f"#{place + 1}" if place and len(efforts) < n else ""
-
-    def _place(self, row: FileRow) -> tuple[int, int]:
-        """Return how many columns before a result's are of the same name, and how many in all."""
+        None is where nobody says how; the mark is empty where the efforts tell columns apart.
+        """
         column = row.count("promptIdx")
         alike = [at for at, one in self._of.items() if one == self._of.get(column or 0)]
-        return (alike.index(column), len(alike)) if column in alike else (0, 1)
-
-
-def _named(row: FileRow) -> tuple[str | None, str | None]:
-    return _name(row), row.part("prompt").text("label", "id") or row.text("promptId")
+        place, n = (alike.index(column), len(alike)) if column in alike else (0, 1)
+        configs = self._configured.get(_name(row) or "", [])
+        efforts = {effort_of(parameters_of(config.values)) for config in configs}
+        mark = f"#{place + 1}" if place and len(efforts) < n else ""
+        if len(configs) == n:
+            return configs[place], mark
+        alone = configs and all(one == configs[0] for one in configs)
+        return configs[0] if alone else None, mark
 
 
 def _name(row: FileRow) -> str | None:
@@ -112,20 +113,8 @@ def _name(row: FileRow) -> str | None:
     return provider.text("label", "id") or (None if provider.values else row.text("provider"))
 
 
-def _configured(document: FileRow) -> Mapping[str, list[FileRow]]:
-    """Return how the providers that a document names are configured, by label or else by id."""
-    providers = document.part("config").inner("providers")
-    found: dict[str, list[FileRow]] = {}
-    for provider in providers if isinstance(providers, list) else []:
-        row = FileRow(
-            provider if isinstance(provider, dict) else {"id": str(provider)}, document.place
-        )
-        found.setdefault(row.text("label", "id") or "", []).append(row.part("config"))
-    return found
-
-
 def _recorded(row: FileRow, options: Options, columns: _Columns) -> ImportedCall | LeftOut:
-    provider = row.part("provider")
+    provider, response = row.part("provider"), row.part("response")
     named = provider.text("id") or (row.text("provider") if not provider.values else None)
     model = _name(row)
     if model is None:
@@ -133,26 +122,27 @@ def _recorded(row: FileRow, options: Options, columns: _Columns) -> ImportedCall
     prompt = read_prompt(row.part("prompt").text("raw") or row.find("prompt")[1])
     if prompt is None:
         return LeftOut("a result without its prompt")
-    response = row.part("response")
-    usage = read_usage({k: v for k, v in response.part("tokenUsage").values.items() if k in _OWN})
+    counted = {k: v for k, v in response.part("tokenUsage").values.items() if k in _OWN}
     cost, error = row.paid("cost") or response.paid("cost"), _error(row, response)
-    milliseconds = None if response.values.get("cached") is True else row.number("latencyMs")
-    graded = error is None and _asserts(row)
-    score = _score(row, options.score) if graded else None
-    by_name = graded and options.score is not None
-    passed = row.flag("success") if graded and not by_name else None
+    latency = None if response.values.get("cached") is True else row.seconds("latencyMs")
+    graded, by_name = error is None and _asserts(row), options.score
+    score = None
+    if graded:
+        score = row.score("score") if by_name is None else row.part("namedScores").score(by_name)
+    passed = row.flag("success") if graded and by_name is None else None
+    configured, mark = columns.of(row)
     return ImportedCall(
         place=row.place,
-        model=model + columns.mark(row),
+        model=model + mark,
         **vars(prompt),
         priced_at=columns.made_at,
-        parameters=_parameters(row, columns.parameters(row)),
+        parameters=_parameters(row, configured),
         text=read_reply(response.find("output")[1]),
-        correct=options.grade(score) if by_name else passed,
+        correct=passed if by_name is None else options.grade(score),
         score=score,
         cost_usd=cost,
-        usages=() if usage is None else (usage,),
-        latency_s=None if milliseconds is None else milliseconds / 1_000,
+        usages=usages_of(counted),
+        latency_s=latency,
         error=error,
         provider=named.partition(":")[0] if named and ":" in named else None,
         priced_as=named.rpartition(":")[2] if named else None,
@@ -174,21 +164,12 @@ def _parameters(row: FileRow, configured: FileRow | None) -> dict[str, Any] | No
 
 def _asserts(row: FileRow) -> bool:
     """Return whether anything was asserted of the reply, and every grader could say."""
-    parts = row.part("gradingResult").inner("componentResults")
-    for part in parts if isinstance(parts, list) else []:
-        if (
-            FileRow(part if isinstance(part, dict) else {}, row.place)
-            .part("metadata")
-            .find(_NO_SAY)[1]
-        ):
-            return False
-    return bool(parts or row.part("testCase").inner("assert"))
-
-
-def _score(row: FileRow, name: str | None) -> float | None:
-    if name is None:
-        return row.score("score")
-    return row.part("namedScores").score(name)
+    parts = row.part("gradingResult").parts("componentResults")
+    if any(part.part("metadata").find(_NO_SAY)[1] for part in parts):
+        return False
+    return bool(
+        row.part("gradingResult").inner("componentResults") or row.part("testCase").inner("assert")
+    )
 
 
 def _error(row: FileRow, response: FileRow) -> CallError | None:

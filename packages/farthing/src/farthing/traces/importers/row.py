@@ -71,7 +71,9 @@ class FileRow:
         """Return the first of these fields that is there, and its value; else a name and None."""
         for name in names:
             value = self.values.get(name)
-            if not _absent(value):
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                continue
+            if not isinstance(value, str) or value.strip():
                 return name, value
         return names[0], None
 
@@ -95,6 +97,11 @@ class FileRow:
             problem = f"is {shown(value)}; it must be a number, at least 0{upper}"
             raise self.place.refusal(name, problem)
         return number
+
+    def seconds(self, *names: str) -> float | None:
+        """Return a field of milliseconds as seconds; raises like `number`."""
+        number = self.number(*names)
+        return None if number is None else number / 1_000
 
     def count(self, *names: str) -> int | None:
         """Return a field as a whole number from 0 on; raises like `number`."""
@@ -154,6 +161,12 @@ class FileRow:
         path = ".".join(part for part in (self.place.path, name) if part)
         place = RowPlace(self.place.file, self.place.line, path)
         return FileRow(inside if isinstance(inside, dict) else {}, place)
+
+    def parts(self, *names: str) -> "list[FileRow]":
+        """Return a list within this record as rows; what in it is no object is an empty one."""
+        inside = self.inner(*names)
+        listed = inside if isinstance(inside, list) else []
+        return [FileRow(one if isinstance(one, dict) else {}, self.place) for one in listed]
 
 
 def unpacked(value: Any) -> Any:
@@ -232,12 +245,6 @@ def no_grade(value: Any) -> bool:
     """
     number = isinstance(value, float) and not math.isfinite(value)
     return value is None or number or isinstance(value, list | dict) or bool(_SILENT(str(value)))
-
-
-def _absent(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _verdict(value: Any) -> bool | None:

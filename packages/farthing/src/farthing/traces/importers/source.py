@@ -61,13 +61,21 @@ class Source:
             raise TraceFormatError(self.name, 1, "file", what)
         if self._stem.endswith(_TABLES) or begin[:1] not in {b"{", b"["}:
             return "csv"
-        return "lines" if begin[:1] == b"{" and self._one_a_line() else "json"
+        if begin[:1] == b"{" and self._stem.endswith(_LINES):
+            return "lines"
+        if begin[:1] == b"[":
+            return "json"
+        with self._unpacked() as file:  # an object by itself in the first line, and others follow
+            lines = (line for line in file if line.removeprefix(BOM).strip())
+            try:
+                _parsed(next(lines), self.name, 1)
+            except InputError:
+                return "json"
+            return "json" if next(lines, None) is None else "lines"
 
     @cached_property
     def document(self) -> Any:
-        """The whole of a JSON document; None for what is written otherwise."""
-        if self.kind != "json":
-            return None
+        """The whole of a JSON document."""
         with self._unpacked() as file:
             return _parsed(file.read(), self.name, None)
 
@@ -83,8 +91,17 @@ class Source:
 
     def rows(self) -> Iterator[FileRow]:
         """Yield the records: rows, lines, or the elements of a list (or of its `data`)."""
-        read = {"csv": self._csv, "json": self._elements, "lines": self._lines}
-        yield from read.get(self.kind, self._parquet)()
+        read = {"csv": self._csv, "lines": self._lines, "parquet": self._parquet}
+        if self.kind != "json":
+            yield from read[self.kind]()
+            return
+        document, path = self.document, ""
+        if isinstance(document, dict):
+            document, path = document.get("data"), "data"
+            if not isinstance(document, list):
+                yield FileRow(self.document, RowPlace(self.name))
+                return
+        yield from self.elements(document, path)
 
     def elements(self, items: Any, path: str) -> Iterator[FileRow]:
         """Yield the elements of a list within a JSON document; refuses what is no list."""
@@ -116,29 +133,6 @@ class Source:
         except OSError as error:
             problem = f"cannot be read ({error.strerror or error}); check the path"
             raise TraceFormatError(self.name, 1, "file", problem) from error
-
-    def _one_a_line(self) -> bool:
-        """Return whether the first line is an object by itself and others follow."""
-        if self._stem.endswith(_LINES):
-            return True
-        with self._unpacked() as file:
-            lines = (line for line in file if line.removeprefix(BOM).strip())
-            try:
-                _parsed(next(lines), self.name, 1)
-            except InputError:
-                return False
-            return next(lines, None) is not None
-
-    def _elements(self) -> Iterator[FileRow]:
-        document = self.document
-        if isinstance(document, dict):
-            inside = document.get("data")
-            if not isinstance(inside, list):
-                yield FileRow(document, RowPlace(self.name))
-                return
-            yield from self.elements(inside, "data")
-        else:
-            yield from self.elements(document, "")
 
     def _lines(self) -> Iterator[FileRow]:
         with self._unpacked() as file:
@@ -213,8 +207,9 @@ def _parsed(raw: bytes, name: str, line: int | None) -> Any:
 
 
 def _cells(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, cells) of each row that is not blank, the header first."""
-    delimiter = _delimiter(text)
+    # The sign that cuts the header into most columns separates them.
+    header = next((line for line in text.splitlines() if line.strip()), "")[:100_000]
+    delimiter = max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
     before = csv.field_size_limit(sys.maxsize)  # prompts are longer than the library's limit
     line = 1
     try:
@@ -230,16 +225,6 @@ def _cells(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     finally:
         csv.field_size_limit(before)
     yield from rows
-
-
-def _delimiter(text: str) -> str:
-    """Return what separates the columns: the sign that cuts the header into most of them.
-
-    >>> _delimiter("model;answer;cost, USD"), _delimiter("model")
-    (';', ',')
-    """
-    header = next((line for line in text.splitlines() if line.strip()), "")[:100_000]
-    return max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
 
 
 class RecordsSource(Source):

@@ -6,26 +6,29 @@ What a column means is seen from its name and the unit in it.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
 from farthing.errors import InputError
 from farthing.models.base import Usage
-from farthing.models.usage import read_usage
 from farthing.traces.base import CallError
-from farthing.traces.importers.base import ImportedCall, ImportEvent, ImportNote, Options
+from farthing.traces.importers.base import (
+    ImportedCall,
+    Importer,
+    ImportEvent,
+    ImportNote,
+    Options,
+    usages_of,
+)
 from farthing.traces.importers.chat import (
-    LoggedPrompt,
-    Messages,
     failure_of,
     read_prompt,
     read_reply,
 )
 from farthing.traces.importers.row import MOST_USD, FileRow, RowPlace, as_number, call_error
 from farthing.traces.importers.source import Source
-from farthing.traces.parameters import LIMIT, parameters_of
-from farthing.traces.schema import near
+from farthing.traces.jsonl import near
+from farthing.traces.system import LIMIT, parameters_of
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "sample_id", "prompt_id", "example_id", "task_id"),
@@ -90,6 +93,7 @@ _UNITS = {
 }  # fmt: skip
 """How people write a unit, to how the names above end."""
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
+_WIRE = {"prompt_tokens", "completion_tokens"}
 _NO_ERROR = {"", "0", "false", "no", "none", "null", "nan", "{}", "[]"}
 """What columns of errors hold where there was none."""
 _OF_TOKENS = {"token", "tokens", "1k", "1m", "k", "m", "mtok", "ktok", "million", "thousand"}
@@ -113,7 +117,14 @@ def columns_of(source: Source, options: Options) -> dict[str, str]:
             raise InputError(f"{source.name}: has no column {column}; there are {there}")
         _refuse_other_unit(meaning, column)
     free = source.fields - set(options.columns.values())
-    _refuse_two_costs(source.name, free, options)
+    if not options.columns.keys() & {*COSTS}:
+        names = {name for meaning in COSTS for name in COLUMNS[meaning]}
+        found = sorted(field for field in free if plain(field) in names)
+        if len(found) > 1:
+            raise InputError(
+                f"{source.name}: {' and '.join(found)} may each be what a call cost; say which one "
+                f"is with --column {quote(f'cost={found[0]}')}"
+            )
     columns = known(free) | dict(options.columns)
     for needed in (("model",), ("question", "id"), sorted(SAID)):
         if not columns.keys() & set(needed):
@@ -142,7 +153,7 @@ def plain(column: str) -> str:
     >>> plain("Cost per 1k tokens ($)"), plain("Cost (EUR)")
     ('cost_per_1k_tokens_usd', 'cost_eur')
     """
-    words = _words(column)
+    words = _WORD.findall(_HUMP.sub("_", column).casefold())
     units = {_UNITS[word] for word in words if word in _UNITS}
     if len(units) != 1:
         return "_".join(words)
@@ -167,14 +178,9 @@ def dollars(row: FileRow, column: str) -> float | None:
     return row.number(column, most=MOST_USD)
 
 
-def _words(column: str) -> list[str]:
-    return _WORD.findall(_HUMP.sub("_", column).casefold())
-
-
 def _refuse_other_unit(meaning: str, column: str) -> None:
-    """Refuse a column that is mapped to a cost or a latency, and whose name says another unit."""
     of_cost = meaning in COSTS
-    if of_cost and _OF_TOKENS & set(_words(column)):
+    if of_cost and _OF_TOKENS & set(plain(column).split("_")):
         problem = "is a price of tokens by its name, not the cost of a call"
         raise InputError(f"--column {meaning}={column}: {problem}; --price MODEL=IN,OUT has prices")
     read_as = known([column]).keys()
@@ -187,47 +193,33 @@ def _refuse_other_unit(meaning: str, column: str) -> None:
             )
 
 
-def _refuse_two_costs(name: str, fields: Iterable[str], options: Options) -> None:
-    if not options.columns.keys() & {*COSTS}:
-        names = {name for meaning in COSTS for name in COLUMNS[meaning]}
-        found = sorted(field for field in fields if plain(field) in names)
-        if len(found) > 1:
-            raise InputError(
-                f"{name}: {' and '.join(found)} may each be what a call cost; say which one is "
-                f"with --column {quote(f'cost={found[0]}')}"
-            )
+def _sniff(source: Source) -> bool:
+    found = known(source.fields).keys()
+    return bool(found & {"id", "question"} and "model" in found and found & SAID)
 
 
-@dataclass(frozen=True)
-class CallTable:
-    """Reads one row a call."""
-
-    name: str = "table"
-    meaning: str = "one row a call: question, model, answer, whether it is right, cost"
-    samples: bool = True
-    columns: tuple[str, ...] = tuple(COLUMNS)
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether columns name a question, a model, and an answer or its grade."""
-        found = known(source.fields).keys()
-        return bool(found & {"id", "question"} and "model" in found and found & SAID)
-
-    def read(self, source: Source, options: Options) -> Iterator[ImportEvent]:
-        """Yield the rows; one that names no model or no question is refused."""
-        columns = columns_of(source, options)
-        others = (name.strip() for name in source.fields - set(columns.values()))
-        unread = sorted(name or "(unnamed)" for name in others if "token" not in name.casefold())
-        if unread:
-            yield ImportNote(
-                f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN, with NAME "
-                f"one of {', '.join(name for name in COLUMNS if name not in columns)}"
-            )
-        for row in source.rows():
-            yield _recorded(row, columns, options)
+def _read(source: Source, options: Options) -> Iterator[ImportEvent]:
+    columns = columns_of(source, options)
+    others = (name.strip() for name in source.fields - set(columns.values()))
+    unread = sorted(name or "(unnamed)" for name in others if "token" not in name.casefold())
+    if unread:
+        yield ImportNote(
+            f"columns that are not read: {', '.join(unread)}; --column NAME=COLUMN, with NAME "
+            f"one of {', '.join(name for name in COLUMNS if name not in columns)}"
+        )
+    for row in source.rows():
+        yield _recorded(row, columns, options)
 
 
-TABLE = CallTable()
-_READ: Mapping[str, Callable[[FileRow, str], Any]] = {
+TABLE = Importer(
+    name="table",
+    meaning="one row a call: question, model, answer, whether it is right, cost",
+    sniff=_sniff,
+    read=_read,
+    samples=True,
+    columns=tuple(COLUMNS),
+)
+_AS_IT_IS: Mapping[str, Callable[[FileRow, str], Any]] = {
     "group": FileRow.text, "split": FileRow.text, "cluster": FileRow.text,
     "uncertainty": FileRow.number, "missing_because": FileRow.text,
 }  # fmt: skip
@@ -247,25 +239,39 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
             column.get("question", column.get("id", "question")),
             "is missing; give the question's text or its id",
         )
-    read = {name: reader(row, column[name]) for name, reader in _READ.items() if name in column}
-    score, right = row.score(of("score")), row.flag(of("right"))
-    milliseconds = row.number(of("latency_ms"))
+    read = {name: get(row, column[name]) for name, get in _AS_IT_IS.items() if name in column}
+    score, right, gold = row.score(of("score")), row.flag(of("right")), row.inner(of("gold"))
+    if not isinstance(gold, list) or not all(isinstance(answer, str) for answer in gold):
+        gold = [row.text(of("gold")) or ""]
+    seconds = row.seconds(of("latency_ms"))
     cents = row.number(of("cost_cents"), most=100 * MOST_USD)
-    prompt, system = read_prompt(_opened(question)), row.text(of("system_prompt"))
-    system = prompt.system if system is None and prompt else system
+    opened = question if isinstance(question, list | dict | None) else _text(question)
+    prompt, system = read_prompt(opened), row.text(of("system_prompt"))
+    key, messages = (prompt.key, prompt.messages) if prompt else (None, None)
+    if prompt and system and prompt.system != system:
+        # One question under two prompts is two; of two columns that contradict, nobody knows which
+        # was sent.
+        key = f"system: {system}\n\n{prompt.key}"
+        messages = (("system", system), *messages) if messages and not prompt.system else None
     history = prompt.history if prompt else None
+    probability = row.number(of("asked_probability"), most=1)
+    if probability == 0:
+        problem = "is 0, but the call was made; give a number above 0"
+        raise row.place.refusal(of("asked_probability"), problem)
+    reply = row.find(of("text"))[1]
+    system = prompt.system if system is None and prompt else system
     return ImportedCall(
         place=row.place,
         model=model,
         id=name,
         question=prompt.question if prompt else "",
-        key=_key(prompt, system),
+        key=key,
         system=system,
         history="" if history is None and system is not None else history,
-        messages=_messages(prompt, system),
+        messages=messages,
         parameters=_parameters(row, column),
-        gold=_accepted(row, of("gold")),
-        text=_reply(row.find(of("text"))[1]),
+        gold=tuple(answer for answer in gold if answer.strip()),
+        text=read_reply(reply) if isinstance(reply, list | dict) else _text(reply),
         answer=_text(row.find(of("answer"))[1]),
         correct=options.grade(score) if right is None else right,
         unscored=right is None and score is None and bool(column.keys() & {"right", "score"}),
@@ -273,20 +279,11 @@ def _recorded(row: FileRow, column: Mapping[str, str], options: Options) -> Impo
         error=_error(row, column),
         score=score,
         cost_usd=dollars(row, of("cost")) if cents is None else cents / 100,
-        latency_s=row.number(of("latency_s")) if milliseconds is None else milliseconds / 1_000,
+        latency_s=row.number(of("latency_s")) if seconds is None else seconds,
         confidence=row.number(of("confidence"), most=1),
-        asked_probability=_probability(row, of("asked_probability")),
+        asked_probability=probability,
         **read,
     )
-
-
-def _opened(value: Any) -> Any:
-    return value if isinstance(value, list | dict | None) else _text(value)
-
-
-def _reply(value: Any) -> str | None:
-    """Return a whole reply; what is text already is not opened."""
-    return read_reply(value) if isinstance(value, list | dict) else _text(value)
 
 
 def _text(value: Any) -> str | None:
@@ -296,23 +293,17 @@ def _text(value: Any) -> str | None:
 
 
 def _usages(row: FileRow, column: Mapping[str, str]) -> tuple[Usage, ...]:
-    counts = {
-        _as_wire(column[name], name): row.count(column[name]) for name in _COUNTS if name in column
-    }
+    counts = {}
+    for meaning in (name for name in _COUNTS if name in column):
+        name = plain(column[meaning])  # `prompt_tokens` says what is within it
+        counts[name if name in _WIRE else meaning] = row.count(column[meaning])
     whole = row.part(column["usage"]).values if "usage" in column else {}
-    used = {column[name] for name in _COUNTS if name in column}
     beside = {
         name: value
         for name, value in row.values.items()
-        if "token" in name.casefold() and name not in {*used, *column.values()}
+        if "token" in name.casefold() and name not in column.values()
     }
-    found = read_usage({**whole, **beside, **counts}, row.values)
-    return () if found is None else (found,)
-
-
-def _as_wire(column: str, meaning: str) -> str:
-    """Return the name of a count, of which `prompt_tokens` says what is within it."""
-    return plain(column) if plain(column) in {"prompt_tokens", "completion_tokens"} else meaning
+    return usages_of({**whole, **beside, **counts}, row.values)
 
 
 def _error(row: FileRow, column: Mapping[str, str]) -> CallError | None:
@@ -330,27 +321,6 @@ def _error(row: FileRow, column: Mapping[str, str]) -> CallError | None:
     return next(filter(None, found), None) or failure_of(reply)
 
 
-def _probability(row: FileRow, name: str) -> float | None:
-    """Return the probability of a call that was made, which is above 0."""
-    if (found := row.number(name, most=1)) == 0:
-        raise row.place.refusal(name, "is 0, but the call was made; give a number above 0")
-    return found
-
-
-def _key(prompt: LoggedPrompt | None, system: str | None) -> str | None:
-    """Return all that the model was shown: one question under two prompts is two."""
-    if prompt is None or not system or prompt.system == system:
-        return prompt.key if prompt else None
-    return f"system: {system}\n\n{prompt.key}"
-
-
-def _messages(prompt: LoggedPrompt | None, system: str | None) -> Messages | None:
-    """Return what was sent, whole; None where no row says it, or two columns contradict."""
-    if prompt is None or prompt.messages is None or not system or prompt.system == system:
-        return prompt.messages if prompt else None
-    return None if prompt.system else (("system", system), *prompt.messages)
-
-
 def _parameters(row: FileRow, column: Mapping[str, str]) -> dict[str, Any] | None:
     """Return what was asked for; without a column of it all, what has no column is not known."""
     named: dict[str, Any] = {
@@ -364,11 +334,3 @@ def _parameters(row: FileRow, column: Mapping[str, str]) -> dict[str, Any] | Non
     if isinstance(whole, dict):
         return parameters_of(whole | named)
     return parameters_of(named, "temperature", LIMIT) if named else None
-
-
-def _accepted(row: FileRow, name: str) -> tuple[str, ...]:
-    several = row.inner(name)
-    if isinstance(several, list) and all(isinstance(answer, str) for answer in several):
-        return tuple(answer for answer in several if answer.strip())
-    answer = row.text(name)
-    return () if answer is None else (answer,)
