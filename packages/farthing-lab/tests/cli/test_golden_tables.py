@@ -56,3 +56,9 @@ def test_a_row_of_routerbench(imported: Import) -> None:
         independent=True,
         calls=calls,
     )
+
+
+def test_a_score_at_the_threshold_is_right(imported: Import) -> None:
+    for score, right in ((0.6, True), (0.59, False)):
+        wide = {"sample_id": "s", "prompt": "2 + 2?", "m": score, "m|model_response": "4"}
+        assert imported("w.csv", [wide], "--threshold", 0.6).calls[0].correct is right

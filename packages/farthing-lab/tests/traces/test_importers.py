@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from imported_alike import *  # noqa: F403
 from imported_alike import (
     MODELS,
@@ -125,13 +124,6 @@ def test_the_wide_table_says_exactly_this(folder: Path) -> None:
 def test_a_model_without_score_and_reply_is_missing_there(folder: Path) -> None:
     wide: list[Line] = [WIDE[0] | {"gpt-4o": float("nan"), "gpt-4o|model_response": None}, WIDE[1]]
     assert [len(trace.calls) for trace in only(folder, "a.jsonl", lines(wide))] == [1, 2]
-
-
-@pytest.mark.parametrize(("score", "right"), [(0.6, True), (0.59, False)])
-def test_a_score_at_the_threshold_is_right(folder: Path, score: float, right: bool) -> None:
-    wide = {"sample_id": "s", "prompt": "2 + 2?", "m": score, "m|model_response": "4"}
-    (trace,) = only(folder, "w.csv", csv_text([wide]), threshold=0.6)
-    assert trace.calls[0].correct is right
 
 
 def test_a_result_of_llmrouterbench_says_exactly_this(folder: Path) -> None:
