@@ -73,6 +73,27 @@ def test_what_is_installed_is_what_the_project_file_registers(package: str) -> N
     assert installed == registered, "install again: make --always-make setup"
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_tests_of_a_package_run_without_the_others(package: str) -> None:
+    """They import the core and what is their own; helpers name no plug-in of another package."""
+    others = PACKAGES.keys() - {"farthing", package}
+    modules = {name.replace("-", "_") for name in others}
+    helpers = {path.stem for name in others for path in PACKAGES[name].glob("tests/helpers/*.py")}
+    plugins = {
+        key.split(":")[1]
+        for owner, key in ENTRY_POINTS
+        if owner in others and key.startswith(("farthing.tasks:", "farthing.importers:"))
+    }
+    for path in PACKAGES[package].glob("tests/**/*.py"):
+        text = path.read_text()
+        imported = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE))
+        assert not imported & helpers, path
+        assert not set(re.findall(r"\w+", text)) & modules, path
+        assert "helpers" not in path.parts or not set(re.findall(r'"([\w-]+)"', text)) & plugins, (
+            path
+        )
+
+
 TRAINS = """
 heavy = {'torch', 'sklearn', 'scipy', 'pandas', 'matplotlib'}
 print(*(heavy & {name.split('.')[0] for name in sys.modules}))

@@ -105,6 +105,12 @@ def test_what_cannot_be_served_is_one_line(
     assert said in refused("serve", "serve.toml", "--port", "0")
 
 
+@pytest.mark.parametrize("folder", [".", "..", "/", "empty"])
+def test_a_folder_that_is_no_bundle_is_one_line(refused: Refused, folder: str) -> None:
+    Path("empty").mkdir()
+    assert "is a folder, and" in refused("serve", folder)
+
+
 def test_a_file_that_is_not_there_is_one_line(refused: Refused) -> None:
     assert "absent.toml" in refused("serve", "absent.toml")
 

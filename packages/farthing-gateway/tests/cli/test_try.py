@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from chat_server import Endpoint, completion
 from served_bundle import ask, serving
+from ticket_tables import COLUMNS, written
 
 from farthing.errors import InputError
 from farthing.recommendation import losses
@@ -197,3 +198,21 @@ def test_a_few_other_system_prompts_are_left_out(
     assert ("594 of 600 logged requests" in said) is left
     assert ("could not serve what is proved" in said) is not left
     assert endpoint.requests == []
+
+
+@pytest.mark.slow
+def test_clients_go_on_asking_for_the_name_that_the_log_has(
+    farthing: Farthing, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    header = (*COLUMNS, "system_prompt", "temperature")
+    table = written(tmp_path / "plain.csv", header, ("One word.", "0"))
+    endpoint.answer = lambda _: "Billing"
+    prices = ("--price", "nano=0.1,0.4", "--price", "big=2.5,10")
+    asked = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#big", *prices)
+    done = farthing("try", table, *asked, "--max-cost", "1", "--max-loss", "0.3", "--yes")
+    assert done.code == 0, done.err
+    said = [{"role": "system", "content": "One word."}, {"role": "user", "content": "Ticket 7?"}]
+    with serving(Path("plain-bundle-1")) as url:
+        for name in ("large", "big"):
+            reply = ask(url, {"model": name, "messages": said, "temperature": 0})
+            assert reply["farthing"]["promise"] == "agreement", name

@@ -1,7 +1,9 @@
 """A new database of a test gets the tables that a migration made once, and no migration more."""
 
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from farthing_gateway.storage.migrations.running_postgres import upgrade_server
 
 EMPTY = """SELECT current_schema() IS NOT NULL AND NOT EXISTS (
     SELECT FROM pg_tables WHERE schemaname = current_schema())"""
+LONGEST = timedelta(seconds=30)
 
 
 def ready_file(folder: Path) -> Callable[[str], None]:
@@ -81,3 +84,12 @@ def ready_tables(
         patch.setattr(running, "upgrade_file", ready[0])
         patch.setattr(running_postgres, "upgrade_server", ready[1])
         yield
+
+
+@pytest.fixture(autouse=True)
+def one_day() -> None:
+    """Begin after midnight where a test might not end before it: what is spent is spent by day."""
+    now = datetime.now(UTC)
+    tomorrow = (now + LONGEST).replace(hour=0, minute=0, second=0, microsecond=0)
+    if tomorrow > now:
+        time.sleep((tomorrow - now).total_seconds())

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from told_pool import records, write
 
 from farthing.cli.console import Trainings
 from farthing.errors import InputError
@@ -225,3 +227,21 @@ def test_an_action_space_that_does_not_fit_is_one_line(
     alone = ("--policies", "lazy", "--out", "report")
     said = refused("compare", "--traces", whole, "--action-space", "rounds", *alone)
     assert "lazy: buys call by call; use --action-space calls" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", ["0", "-0.05"])
+def test_compare_asks_for_more_accuracy_as_calibrate_does(farthing: Farthing, epsilon: str) -> None:
+    """Small is right where large is not, on a tenth of the questions, and costs less."""
+    rng = np.random.default_rng(0)
+    known = {"small": [True] * 600, "large": (rng.random(600) < 0.85).tolist()}
+    path = write(Path("pool.jsonl"), records("q", known))
+    asked = ("--promise", "parity", "--epsilon", epsilon, "--delta", "0.1", "--reference", "large")
+    done = farthing(
+        "compare", "--traces", path, "--policies", "always", "--splits", 5, *asked, "--out", "r"
+    )
+    assert done.code == 0, done
+    assert "at most 0 fewer" not in done.out
+    rows = {row["policy"]: row for row in json.loads(Path("r/results.json").read_text())}
+    assert rows["always-small"]["fell_back"] == 0
+    assert rows["always-large"]["fell_back"] == 1

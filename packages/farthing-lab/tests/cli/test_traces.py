@@ -263,3 +263,19 @@ def test_commands_that_need_no_learner_load_neither_torch_nor_sklearn(
             [sys.executable, "-c", program], check=True, capture_output=True, text=True
         )
         assert done.stdout.splitlines()[-1] == "0", line
+
+
+def test_no_column_is_ignored(tmp_path: Path, refused: Callable[..., str]) -> None:
+    wide = tmp_path / "wide.csv"
+    wide.write_text("sample_id,prompt,eval_name,small,large\nq,2 + 2?,sums,1.0,1.0\n")
+    read_as = ("--from", "routerbench", "--column", "id=prompt")
+    said = refused("traces", "import", wide, *read_as, "--store", "a.db")
+    assert (
+        "wide.csv: routerbench reads no --column id=prompt; leave it out, or read the file" in said
+    )
+
+
+def test_a_file_that_is_no_result_of_a_benchmark_is_refused(refused: Callable[..., str]) -> None:
+    Path("spend.jsonl").write_text('{"request_id": "r", "model": "m", "spend": 0.1}\n')
+    said = refused("traces", "import", "spend.jsonl", "--store", "a.db", "--from", "llmrouterbench")
+    assert "model_name: is missing" in said

@@ -9,59 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asked_job import CAPITAL, JOB, config, origin_of
 
 from farthing.bundle.folder import save
 from farthing.features.calls import CallFeatures
 from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.methods.forest import LEAF, Forest
 from farthing.methods.lookahead.policy import GainEstimate, LookaheadPolicy
-from farthing.promises.kinds import split
 from farthing.traces.system import Origin
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
-
-JOB = """
-task = "text"
-questions = "questions.jsonl"
-rounds = 2
-agents.base.model = "small"
-agents.guide.model = "large"
-[models.small]
-provider = "scripted"
-model = "small"
-otherwise = "Answer: Lisbon"
-[models.large]
-provider = "scripted"
-model = "large"
-otherwise = "Yes"
-"""
-CAPITAL = "What is the capital of Portugal?"
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> str:
-    """Write a job, a bundle for its models, and one question; they are in the present folder."""
-    (tmp_path / "job.toml").write_text(JOB)
-    (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "p", "question": CAPITAL}))
-    for name, large in {"bundle": "large", "foreign": "huge"}.items():
-        certificate = split.certify(np.ones(99), "0.1", fingerprint="f")
-        origin = origin_of("small", large)
-        save(
-            tmp_path / name,
-            FixedDepthPolicy(1),
-            origin=origin,
-            kappa=1.0,
-            certificate=certificate,
-        )
-    save(tmp_path / "bare", FixedDepthPolicy(1), origin=origin_of("small", "large"))
-    return "job.toml"
-
-
-def origin_of(*models: str) -> Origin:
-    return Origin(
-        roles=("base", "guide"), models=models, mean_cost_nano=(0, 0), horizon=2, fingerprint="f"
-    )
+__all__ = ["config"]
 
 
 def test_an_answer_in_a_few_lines(farthing: Farthing, config: str) -> None:
@@ -88,7 +47,7 @@ def test_many_questions_are_lines_of_json(farthing: Farthing, config: str) -> No
         assert all(answer["trace"]["truncated"] for answer in found)
 
 
-@pytest.mark.parametrize("task", ["gsm8k", "mmlu", "hotpotqa", "math"])
+@pytest.mark.parametrize("task", ["gsm8k", "mmlu"])
 def test_a_file_of_questions_needs_no_gold(farthing: Farthing, config: str, task: str) -> None:
     Path("job.toml").write_text(JOB.replace('"text"', f'"{task}"'))
     Path("many.jsonl").write_text(json.dumps({"id": "q", "question": CAPITAL}))
@@ -136,20 +95,15 @@ def test_wrong_input_is_one_line(
 
 
 def test_single_calls_are_bought_where_calls_are_independent(
-    farthing: Farthing, refused: Refused, config: str
+    farthing: Farthing, config: str
 ) -> None:
-    """And refused, before anything is paid, where the guide would judge the base."""
     features = CallFeatures(roles=("base", "guide"), horizon=2, names=("calls",), missing=(0.0,))
     root = np.zeros(1, dtype=np.int32)
     leaf = Forest(root + LEAF, root.astype(np.float32), root, np.ones((1, 4)), root, 0)
     estimate = GainEstimate(leaf, np.zeros((0, 2)), np.zeros((0, 2)), np.ones(2), share=1.0)
     lazy = LookaheadPolicy("calls", features, estimate, 1.0)
     save("lazy", lazy, origin=origin_of("small", "large"), kappa=0.5)
-    said = refused("ask", config, "--bundle", "lazy", CAPITAL)
-    assert "the bundle's policy buys call by call, and here calls see one another" in said
-    assert 'write mode = "independent" in the job' in said
-    Path("alone.toml").write_text('mode = "independent"\n' + JOB)
-    answer = json.loads(farthing("ask", "alone.toml", "--bundle", "lazy", CAPITAL, "--json").out)
+    answer = json.loads(farthing("ask", config, "--bundle", "lazy", CAPITAL, "--json").out)
     assert (answer["answer"], answer["rounds"], answer["bought"]) == ("Lisbon", 4, "calls")
     assert {call["role"] for call in answer["trace"]["calls"]} == {"base", "guide"}
 

@@ -69,40 +69,16 @@ def test_price_collect_and_again(farthing: Farthing, endpoint: Endpoint, tmp_pat
     assert "questions 5" in info.out
 
 
-DIALOGUE = JOB.replace(
+ALONE = JOB.replace(
     'pool = ["small", "large"]',
-    'rounds = 2\nagents.base.model = "small"\nagents.guide.model = "large"',
+    'mode = "independent"\nrounds = 2\nagents.base.model = "small"\nagents.guide.model = "large"',
 )
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ("", "5 more times for each verdict where its endpoint returns no log-probabilities: at"),
-        ("samples = 1", "1 more time for each verdict where its endpoint returns no"),
-        ("top_logprobs = 0", "5 more times for each verdict since top_logprobs = 0 asks for no"),
-    ],
-)
-def test_a_dry_run_says_that_a_guide_may_be_asked_again(
-    farthing: Farthing, endpoint: Endpoint, tmp_path: Path, settings: str, says: str
+def test_a_dry_run_says_nothing_where_each_is_asked_once(
+    farthing: Farthing, tmp_path: Path
 ) -> None:
-    job = DIALOGUE.replace("URL", endpoint.url)
-    told = f"agents.guide.{settings}\n" if settings else ""
-    write(tmp_path, job.replace("at_once", f"{told}at_once"), n=3)
-    priced = farthing(*ARGUMENTS, "5", "--dry-run")
-    assert (priced.code, endpoint.requests) == (0, [])
-    assert f"note: guide's model large is asked {says}" in priced.err
-    samples = 1 if "samples" in settings else 5
-    assert f"at most {6 * samples} of these calls; samples = 0 under [agents.guide]" in priced.err
-    assert f"at most {6 * (2 + samples)} calls to models" in priced.out
-
-
-@pytest.mark.parametrize("settings", ['mode = "independent"', "agents.guide.samples = 0"])
-def test_a_dry_run_says_nothing_of_a_guide_that_is_asked_once(
-    farthing: Farthing, tmp_path: Path, settings: str
-) -> None:
-    job = DIALOGUE.replace("URL", "http://localhost:1/v1")
-    write(tmp_path, job.replace("at_once", f"{settings}\nat_once"))
+    write(tmp_path, ALONE.replace("URL", "http://localhost:1/v1"))
     priced = farthing(*ARGUMENTS, "5", "--dry-run")
     assert (priced.code, priced.err) == (0, "")
     assert "at most 20 calls to models" in priced.out
@@ -127,19 +103,15 @@ def test_what_is_left_is_said(farthing: Farthing, endpoint: Endpoint, tmp_path: 
 SCRIPTED = """
 task = "text"
 questions = "questions.jsonl"
-rounds = 1
+pool = ["small"]
 at_once = 1
-agents.base.model = "small"
-agents.guide.model = "large"
-models.small = { provider = "scripted", otherwise = "BASE" }
-models.large = { provider = "scripted", otherwise = "GUIDE" }
+models.small = { provider = "scripted", otherwise = "SAID" }
 """
-CANNOT_TELL = "Well, " + "hm " * 50 + "I cannot tell"
 
 
-def unread(farthing: Farthing, folder: Path, n: int, base: str, guide: str) -> list[str]:
-    """Collect n questions with models that always say the same; return what is warned of."""
-    write(folder, SCRIPTED.replace("BASE", base).replace("GUIDE", guide), n)
+def unread(farthing: Farthing, folder: Path, n: int, said: str) -> list[str]:
+    """Collect n questions with a model that always says the same; return what is warned of."""
+    write(folder, SCRIPTED.replace("SAID", said), n)
     done = farthing(*ARGUMENTS, "5")
     assert done.code == 0
     assert done.out.startswith(f"{n} questions recorded")
@@ -149,24 +121,13 @@ def unread(farthing: Farthing, folder: Path, n: int, base: str, guide: str) -> l
 def test_ten_answers_that_cannot_be_read_are_warned_of_once(
     farthing: Farthing, tmp_path: Path
 ) -> None:
-    (line,) = unread(farthing, tmp_path, 12, CANNOT_TELL, "No Lisbon")
-    first = f"'{CANNOT_TELL[:50]} ... {CANNOT_TELL[-50:]}'"
-    said = f"10 of base's 10 replies so far cannot be read, the first of them {first}: they may be"
-    assert line.startswith(f"warning: {said} cut off at max_tokens, or think aloud")
+    (line,) = unread(farthing, tmp_path, 12, "I cannot tell")
+    said = "10 of small's 10 replies so far cannot be read, the first of them 'I cannot tell'"
+    assert line.startswith(f"warning: {said}: they may be cut off at max_tokens")
 
 
-def test_a_guide_that_gives_no_verdict_and_a_model_that_says_nothing_are_warned_of(
-    farthing: Farthing, tmp_path: Path
-) -> None:
-    base, guide = unread(farthing, tmp_path, 11, "", "Let me think\\nYes")
-    assert "10 of base's 10 replies so far cannot be read, the first of them empty" in base
-    assert "10 of guide's 10 replies so far cannot be read, the first of them 'Let me" in guide
-
-
-def test_nine_are_not_warned_of_nor_is_a_verdict_on_no_answer(
-    farthing: Farthing, tmp_path: Path
-) -> None:
-    assert unread(farthing, tmp_path, 9, "I cannot tell", "No Lisbon") == []
+def test_nine_are_not_warned_of(farthing: Farthing, tmp_path: Path) -> None:
+    assert unread(farthing, tmp_path, 9, "I cannot tell") == []
 
 
 def test_workers_count_together_what_cannot_be_read() -> None:

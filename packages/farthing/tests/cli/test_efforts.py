@@ -1,15 +1,13 @@
-"""Efforts are roles: bought by `collect` and `try`, proved, and served beside the client's own."""
+"""Efforts are roles: each is bought by `collect`, and one cannot be misread."""
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from chat_server import Endpoint, completion
-from served_bundle import ask, serving
+from chat_server import Endpoint
+from thinking_model import THOUGHTS, thinks
 
 from farthing.traces.store import Store
 
@@ -32,29 +30,6 @@ url = "URL"
 o4-mini = { input_per_million = 1, output_per_million = 4 }
 small = { input_per_million = 0, output_per_million = 0 }
 """
-THOUGHTS = {"low": 100, "high": 2_000, None: 700}
-"""What each effort thinks, in tokens."""
-LABELS = ("billing", "technical", "account")
-
-
-def thinks(body: dict[str, Any]) -> web.Response:
-    """Answer as `right` says, after as many tokens of thought as the effort has."""
-    said = completion(body, right(body))
-    thoughts = THOUGHTS[body.get("reasoning_effort")]
-    said["usage"]["completion_tokens"] += thoughts
-    said["usage"]["total_tokens"] += thoughts
-    said["usage"]["completion_tokens_details"] = {"reasoning_tokens": thoughts}
-    return web.json_response(said)
-
-
-def right(body: dict[str, Any]) -> str:
-    """Return the label; a low effort errs where the ticket is complicated, half of the time."""
-    text = body["messages"][-1]["content"]
-    label = next((one for one in LABELS if one in text), "none")
-    hard = "complicated" in text and random.Random(text).random() < 0.5
-    if body.get("reasoning_effort") == "low" and hard:
-        return LABELS[LABELS.index(label) - 1].capitalize()
-    return label.capitalize()
 
 
 @pytest.fixture
@@ -122,7 +97,7 @@ def test_a_pool_has_a_limit_of_its_own(
     assert {
         one.get("max_tokens", one.get("max_completion_tokens")) for one in endpoint.requests
     } == {20}
-    agents = "agents.base.model = 'o4'\nagents.guide.model = 'small'"
+    agents = "mode = 'independent'\nagents.base.model = 'o4'\nagents.guide.model = 'small'"
     job.write_text(job.read_text().replace('pool = ["o4", "small"]', agents))
     said = refused("collect", job, "--store", "a.db", "--max-cost", "9")
     assert "max_tokens: is of a pool alone" in said
@@ -145,64 +120,3 @@ def test_what_is_no_effort_is_refused(
     arguments = [part for effort in efforts for part in ("--efforts", effort)]
     said = refused("collect", job, "--store", "a.db", "--max-cost", "9", *arguments)
     assert says in said
-
-
-SYSTEM = "Answer with one word: billing, technical or account."
-
-
-def messages(number: int) -> list[dict[str, str]]:
-    drawn = random.Random(number)
-    hard = " It is complicated and long." if drawn.random() < 0.2 else ""
-    text = f"Ticket {number} about {drawn.choice(LABELS)}.{hard}"
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
-
-
-def logged(path: Path, n: int) -> Path:
-    """Write stored completions of a model that was asked at the effort `high`."""
-    with path.open("w") as file:
-        for number in range(n):
-            said = messages(number)
-            request = {"model": "o4-mini", "messages": said, "reasoning_effort": "high"}
-            reply = completion(request, right(request))
-            reply["usage"]["completion_tokens"] = 2_001
-            reply["usage"]["completion_tokens_details"] = {"reasoning_tokens": 2_000}
-            reply["usage"].pop("total_tokens")
-            file.write(json.dumps(reply | {"messages": said, "request": request}) + "\n")
-    return path
-
-
-@pytest.mark.slow
-def test_a_lower_effort_is_tried_proved_and_served(
-    farthing: Farthing, endpoint: Endpoint, tmp_path: Path
-) -> None:
-    log = logged(tmp_path / "tickets.jsonl", 600)
-    endpoint.reply = thinks
-    front = farthing("recommend", log)
-    assert "o4-mini@high" in front.out
-    models = ("--models", f"{endpoint.url}#o4-mini@low")
-    reached = ("--reference", f"{endpoint.url}#o4-mini@high", "--price", "o4-mini=1,4")
-    wanted = ("try", log, *models, *reached, "--max-cost", "90", "--sample", "500", "--yes")
-    done = farthing(*wanted)
-    assert done.code == 0, done.out + done.err
-    assert "o4-mini@high agrees with itself on 25 of 25" in done.out
-    assert {one["reasoning_effort"] for one in endpoint.requests} == {"low", "high"}
-    bundle = Path(done.out.splitlines()[-1].rpartition(" ")[2])
-    with serving(bundle) as url:
-        endpoint.requests.clear()
-        open_ones = [_ask(url, number) for number in range(600, 640)]
-        assert {reply["farthing"]["provenance"] for reply in open_ones} == {"same"}
-        assert {reply["farthing"]["promise"] for reply in open_ones} == {"agreement"}
-        assert any(reply["farthing"]["answered_by"] == "o4-mini@low" for reply in open_ones)
-        efforts = [one["reasoning_effort"] for one in endpoint.requests]
-        assert efforts.count("low") >= 20
-        endpoint.requests.clear()
-        own = _ask(url, 600, reasoning_effort="low", max_completion_tokens=300)
-        assert own["farthing"]["promise"] == "none"
-        assert "says itself how long to think (low)" in own["farthing"]["says"]
-        assert own["usage"]["completion_tokens_details"] == {"reasoning_tokens": 100}
-        (sent,) = endpoint.requests
-        assert (sent["reasoning_effort"], sent["max_tokens"]) == ("low", 300)
-
-
-def _ask(url: str, number: int, **more: Any) -> dict[str, Any]:
-    return ask(url, {"model": "o4-mini", "messages": messages(number)} | more)

@@ -69,9 +69,3 @@ def test_names_that_a_question_has_both_of_are_two_models() -> None:
     assert len(list(proposals(apart))) == 1
     others = [Call(round=1, role=role) for role in ("llama3:8b", "qwen3:8b", "o4@low", "o4@high")]
     assert list(proposals([Trace(id=one.role, calls=[one]) for one in others])) == []
-
-
-@pytest.mark.parametrize("folder", [".", "..", "/", "empty"])
-def test_a_folder_that_is_no_bundle_is_one_line(refused: Callable[..., str], folder: str) -> None:
-    Path("empty").mkdir()
-    assert "is a folder, and" in refused("serve", folder)

@@ -144,8 +144,6 @@ def test_a_score_at_the_threshold_is_right(imported: Import) -> None:
         given = ("--score", "exact", "--threshold", 0.6)
         (call,) = imported("o.json", [GENERATION | {"exact": score}], *given).calls
         assert call.correct is right
-        wide = {"sample_id": "s", "prompt": "2 + 2?", "m": score, "m|model_response": "4"}
-        assert imported("w.csv", [wide], "--threshold", 0.6).calls[0].correct is right
         row = {"id": "q", "model": "m", "answer": "4", "score": score}
         assert imported("t.csv", [row], "--threshold", 0.6).calls[0].correct is right
 

@@ -120,7 +120,6 @@ def test_what_is_imported_must_fit_the_store(farthing: Farthing, runs: Path) -> 
         (["--task", "sums"], "unknown task 'sums'"),
         (["--gold", "absent.csv"], "absent.csv: cannot be read"),
         (["--gold", "spend.jsonl"], "spend.jsonl, line 1, id: is missing"),
-        (["--from", "llmrouterbench"], "model_name: is missing"),
         (["--from", "inspect"], "eval.model: is missing; this is no eval log"),
     ],
 )
@@ -238,7 +237,7 @@ def test_a_column_that_is_not_read_names_what_it_could_be(farthing: Farthing) ->
 
 @pytest.mark.slow
 def test_every_command_reads_another_tools_file(farthing: Farthing, refused: Refused) -> None:
-    """Training, calibrating, evaluating, comparing and grading go by a table as it is."""
+    """Training, calibrating, evaluating and grading go by a table as it is."""
     Path("calls.csv").write_text(table(90))
     agreement = ("--promise", "agreement", "--epsilon", 0.5, "--delta", 0.2, "--reference", "large")
     trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
@@ -247,7 +246,6 @@ def test_every_command_reads_another_tools_file(farthing: Farthing, refused: Ref
         ("train", "--traces", "calls.csv", *trained),
         ("calibrate", "--bundle", "b", "--traces", "calls.csv", *agreement),
         ("evaluate", "--bundle", "b", "--traces", "calls.csv"),
-        ("compare", "--traces", "calls.csv", "--splits", 2, *agreement, "--out", "r"),
         ("recommend", "--traces", "calls.csv", *agreement),
         ("grade", "--bundle", "b", "--traces", "calls.csv", *agreement[2:]),
     ):

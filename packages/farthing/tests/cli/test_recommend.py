@@ -25,7 +25,7 @@ FIVE = ("--promise", "parity", "--epsilon", "0.05", "--reference", "large")
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few methods take part, so that it takes a moment."""
-    names = ("agreement-cascade", "always", "ucci", "stopping", "fixed")
+    names = ("agreement-cascade", "always", "conformal-arbitrage", "lookahead", "fixed")
     monkeypatch.setattr(candidates, "cards", lambda: [card(name) for name in names])
 
 

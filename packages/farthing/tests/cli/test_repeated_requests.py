@@ -218,22 +218,3 @@ def test_litellm_takes_the_id_of_a_request_from_a_column(tmp_path: Path) -> None
     path = lines(tmp_path / "spend.jsonl", [*log, log[0] | {"session_id": None}])
     with pytest.raises(InputError, match=r"line 7, session_id: is missing; --column id"):
         with_columns(path, id="session_id")
-
-
-def test_no_column_is_ignored(tmp_path: Path, refused: Refused) -> None:
-    wide = table(tmp_path / "wide.csv", [])
-    wide.write_text("sample_id,prompt,eval_name,small,large\nq,2 + 2?,sums,1.0,1.0\n")
-    said = refused(
-        "traces",
-        "import",
-        wide,
-        "--from",
-        "routerbench",
-        "--column",
-        "id=prompt",
-        "--store",
-        "a.db",
-    )
-    assert (
-        "wide.csv: routerbench reads no --column id=prompt; leave it out, or read the file" in said
-    )

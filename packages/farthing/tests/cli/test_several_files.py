@@ -7,49 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from logs_by_model import AGREEMENT, BOTH, as_one, logs, one_call, several_are_as_one
 
 import farthing as ft
 from farthing.errors import InputError
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
-AGREEMENT = ("--promise", "agreement", "--epsilon", 0.5, "--delta", 0.2, "--reference", "large")
-BOTH = ("--traces", "small.csv", "--traces", "large.csv")
-COSTS = {"small": 0.001, "large": 0.1, "medium": 0.01}
-
-
-def table(model: str, questions: range) -> str:
-    rows = [f"q{i},How much is {i}?,{model},{i % 3},yes,{COSTS[model]}" for i in questions]
-    return "\n".join(["id,question,model,answer,correct,cost", *rows]) + "\n"
-
-
-@pytest.fixture
-def logs(farthing: Farthing) -> None:
-    """Write the log of each of two models by itself; the large one was asked less."""
-    del farthing  # whose folder they are in
-    Path("small.csv").write_text(table("small", range(90)))
-    Path("large.csv").write_text(table("large", range(80)))
-    Path("new.csv").write_text(table("medium", range(20)))
-
-
+__all__ = ["logs"]
 COMMANDS = (
     ("recommend", *AGREEMENT),
     ("train", "--policy", "always-small", "--grade", "same as large", "--out", "c"),
     ("calibrate", "--bundle", "b", *AGREEMENT),
     ("evaluate", "--bundle", "b"),
-    ("compare", "--policies", "always-small", "--splits", 2, *AGREEMENT, "--out", "r"),
-    ("study", "allocate", "--budget", 1),
-    ("study", "explore", "--budget", 1, "--log", "log.jsonl"),
     ("check", "--bundle", "b", "--new", "joined.jsonl"),
-    ("study", "sweep", "--policy", "stopping", "--try", "unknown=1", "--out", "s"),
-    ("study", "joins", "--new", "new.csv"),
 )
-
-
-def as_one(farthing: Farthing) -> None:
-    """Write both logs as one file, by importing them together."""
-    assert farthing("traces", "import", "small.csv", "large.csv", "--store", "a.db").code == 0
-    assert farthing("traces", "export", "--store", "a.db", "--out", "joined.jsonl").code == 0
 
 
 @pytest.mark.slow
@@ -60,45 +32,7 @@ def as_one(farthing: Farthing) -> None:
 def test_several_files_are_what_one_of_them_all_is(
     farthing: Farthing, command: tuple[object, ...]
 ) -> None:
-    as_one(farthing)
-    trained = ("--policy", "always-small", "--grade", "same as large", "--out", "b")
-    assert farthing("train", "--traces", "joined.jsonl", *trained).code == 0
-    proved = ("--bundle", "b", "--traces", "joined.jsonl", *AGREEMENT)
-    if command[0] == "check":
-        assert farthing("calibrate", *proved).code == 0
-    one = farthing(*command, "--traces", "joined.jsonl")
-    several = farthing(*command, *BOTH)
-    assert several.code == one.code
-    assert without_names(several.out) == without_names(one.out)
-    last = one.err.splitlines()[-1] if one.code == 2 else ""
-    assert last in several.err
-    if "sweep" not in command:
-        alone = farthing(*command, "--traces", "large.csv")
-        assert (alone.code, alone.out, alone.err) != (several.code, several.out, several.err)
-
-
-def without_names(printed: str) -> str:
-    return " ".join(
-        printed.replace("small.csv + large.csv", "X").replace("joined.jsonl", "X").split()
-    )
-
-
-def test_samples_of_several_files_are_one_set(farthing: Farthing) -> None:
-    lines = []
-    for i in range(20):
-        calls = [
-            {"round": r, "role": "m", "answer": str(i * r % 3), "correct": True, "cost_usd": 0.01}
-            for r in (1, 2, 3)
-        ]
-        lines.append(json.dumps({"id": f"q{i}", "independent": True, "calls": calls}) + "\n")
-    Path("a.jsonl").write_text("".join(lines[:12]))
-    Path("b.jsonl").write_text("".join(lines[12:]))
-    Path("joined.jsonl").write_text("".join(lines))
-    sizes = ("--per-question", 2)
-    several = farthing("study", "samples", *sizes, "--traces", "a.jsonl", "--traces", "b.jsonl")
-    one = farthing("study", "samples", *sizes, "--traces", "joined.jsonl")
-    assert several.code == one.code == 0
-    assert several.out.replace("a.jsonl + b.jsonl", "joined.jsonl").split() == one.out.split()
+    several_are_as_one(farthing, command)
 
 
 @pytest.mark.usefixtures("logs")
@@ -118,14 +52,6 @@ def test_files_of_every_kind_are_joined(farthing: Farthing) -> None:
             assert (found.cost_nano == whole.cost_nano).all()
             assert (found.answer == whole.answer).all()
     assert int(whole.made[:, 0, 1].sum()) == 80
-
-
-def one_call(**changes: Any) -> dict[str, Any]:
-    call = {"round": 1, "role": "small", "answer": "4", "correct": True, "cost_usd": 0.001}
-    about = {"id": "q1", "question": "2 + 2?", "gold": ["4"], "group": "sums", "split": "train"}
-    of_call = {name: value for name, value in changes.items() if name not in {*about, "task"}}
-    of_question = {name: value for name, value in changes.items() if name in {*about, "task"}}
-    return {**about, **of_question, "independent": True, "calls": [{**call, **of_call}]}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +83,7 @@ def test_files_that_contradict_each_other_are_refused(
     Path("a.jsonl").write_text(json.dumps(one_call()))
     Path("b.jsonl").write_text(json.dumps(one_call(**changes)))
     two = ("--traces", "a.jsonl", "--traces", "b.jsonl")
-    for command in (("recommend",), ("compare", "--out", "r"), ("train", "--out", "b")):
+    for command in (("recommend",), ("train", "--out", "b")):
         said = refused(*command, *two)
         assert f"farthing: question 'q1' of a.jsonl and b.jsonl: {says}" in said
     with pytest.raises(InputError, match=r"question 'q1' of a\.jsonl and b\.jsonl"):

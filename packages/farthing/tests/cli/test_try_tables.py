@@ -1,35 +1,16 @@
 """`farthing try` on a table with columns of its own: what was sent is known from its texts."""
 
-import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import Endpoint
-from served_bundle import ask, serving
+from ticket_tables import COLUMNS, written
 
 Farthing = Callable[..., Any]
 Refused = Callable[..., str]
-COLUMNS = ("prompt", "model", "response", "cost_usd", "")
-
-
-def rows(n: int = 200) -> Iterator[tuple[str, ...]]:
-    for number in range(n):
-        yield f"Ticket {number} about billing.", "large", "Billing", "0.001", "x"
-
-
-def written(path: Path, header: Sequence[str], more: Sequence[str] = ()) -> Path:
-    """Write a table, as the suffix says; `more` ends each row."""
-    lines = [(*row, *more) for row in rows()]
-    with path.open("w") as file:
-        if path.suffix == ".csv":
-            csv.writer(file).writerows([header, *lines])
-        else:
-            records = (dict(zip(header, row, strict=True)) for row in lines)
-            file.writelines(json.dumps(record) + "\n" for record in records)
-    return path
 
 
 def models(endpoint: Endpoint) -> tuple[str, ...]:
@@ -114,21 +95,3 @@ def test_a_column_without_a_name_is_said_to_have_none(farthing: Farthing, tmp_pa
     table = written(tmp_path / "plain.csv", COLUMNS)
     said = farthing("traces", "import", table, "--store", tmp_path / "t.db").err
     assert "columns that are not read: (unnamed); --column" in said
-
-
-@pytest.mark.slow
-def test_clients_go_on_asking_for_the_name_that_the_log_has(
-    farthing: Farthing, endpoint: Endpoint, tmp_path: Path
-) -> None:
-    header = (*COLUMNS, "system_prompt", "temperature")
-    table = written(tmp_path / "plain.csv", header, ("One word.", "0"))
-    endpoint.answer = lambda _: "Billing"
-    prices = ("--price", "nano=0.1,0.4", "--price", "big=2.5,10")
-    asked = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#big", *prices)
-    done = farthing("try", table, *asked, "--max-cost", "1", "--max-loss", "0.3", "--yes")
-    assert done.code == 0, done.err
-    said = [{"role": "system", "content": "One word."}, {"role": "user", "content": "Ticket 7?"}]
-    with serving(Path("plain-bundle-1")) as url:
-        for name in ("large", "big"):
-            reply = ask(url, {"model": name, "messages": said, "temperature": 0})
-            assert reply["farthing"]["promise"] == "agreement", name

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from told_pool import COST_USD, paid, records, traces, write
 
@@ -90,21 +89,3 @@ def test_calibrate_proves_by_those_to_calibrate_and_no_others(farthing: Farthing
         )
         kept.append(done.code)
     assert kept == [0, 1, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["0", "-0.05"])
-def test_compare_asks_for_more_accuracy_as_calibrate_does(farthing: Farthing, epsilon: str) -> None:
-    """Small is right where large is not, on a tenth of the questions, and costs less."""
-    rng = np.random.default_rng(0)
-    known = {"small": [True] * 600, "large": (rng.random(600) < 0.85).tolist()}
-    path = write(Path("pool.jsonl"), records("q", known))
-    asked = ("--promise", "parity", "--epsilon", epsilon, "--delta", "0.1", "--reference", "large")
-    done = farthing(
-        "compare", "--traces", path, "--policies", "always", "--splits", 5, *asked, "--out", "r"
-    )
-    assert done.code == 0, done
-    assert "at most 0 fewer" not in done.out
-    rows = {row["policy"]: row for row in json.loads(Path("r/results.json").read_text())}
-    assert rows["always-small"]["fell_back"] == 0
-    assert rows["always-large"]["fell_back"] == 1

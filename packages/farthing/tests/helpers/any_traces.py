@@ -1,6 +1,6 @@
 """Any file of traces that the form allows, for tests of what goes round."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +13,7 @@ from farthing.traces.base import Call, CallError, Trace
 
 ANSWERS = st.sampled_from(["4", " 4.0 ", "four", "Paris.", "paris", "B", "(b)", "", " ", None])
 IDS = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), min_size=1, max_size=4)
-TASKS = ["text", "mmlu", "hotpotqa"]
+TASKS = ("text", "mmlu")
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -51,9 +51,11 @@ def fields_of_a_call(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncated: bool) -> Trace:
+def one_trace(
+    draw: st.DrawFn, tasks: Sequence[str], name: str, places: list[tuple[int, str]], truncated: bool
+) -> Trace:
     gold = draw(st.lists(st.sampled_from(["4", "Paris", "B"]), max_size=2))
-    tasks = [*TASKS, *(["gsm8k"] if "4" in gold or not gold else [])]
+    tasks = [*tasks, *(["gsm8k"] if "4" in gold or not gold else [])]
     grade = maybe(st.booleans()) if gold else st.booleans()
     return Trace(
         id=name,
@@ -72,7 +74,7 @@ def one_trace(draw: st.DrawFn, name: str, places: list[tuple[int, str]], truncat
 
 
 @st.composite
-def protocol_file(draw: st.DrawFn) -> list[Trace]:
+def protocol_file(draw: st.DrawFn, tasks: Sequence[str]) -> list[Trace]:
     horizon = draw(st.integers(1, 3))
     names = draw(st.lists(IDS, min_size=1, max_size=4, unique=True))
     traces = []
@@ -83,25 +85,31 @@ def protocol_file(draw: st.DrawFn) -> list[Trace]:
         if truncated and draw(st.booleans()):
             places.pop()
         places += [(t + 1, "policy-gpt-4o") for t in range(rounds) if draw(st.booleans())]
-        traces.append(draw(one_trace(name, places, truncated)))
+        traces.append(draw(one_trace(tasks, name, places, truncated)))
     return traces
 
 
 @st.composite
-def pool_file(draw: st.DrawFn) -> list[Trace]:
+def pool_file(draw: st.DrawFn, tasks: Sequence[str]) -> list[Trace]:
     models = ["gpt-4o", "a model", "modèle", "llama"]
     names = draw(st.lists(IDS, min_size=1, max_size=4, unique=True))
     traces = []
     for name in names:
         asked = draw(st.lists(st.sampled_from(models), min_size=1, unique=True))
-        traces.append(draw(one_trace(name, [(1, role) for role in asked], draw(st.booleans()))))
+        traces.append(
+            draw(one_trace(tasks, name, [(1, role) for role in asked], draw(st.booleans())))
+        )
     return traces
 
 
 @pytest.fixture(scope="session")
 def any_file() -> st.SearchStrategy[list[Trace]]:
     """Traces of one file: the paper's protocol or a pool of models."""
-    return protocol_file() | pool_file()
+    return files_of(TASKS)
+
+
+def files_of(tasks: Sequence[str]) -> st.SearchStrategy[list[Trace]]:
+    return protocol_file(tasks) | pool_file(tasks)
 
 
 @pytest.fixture(scope="session")

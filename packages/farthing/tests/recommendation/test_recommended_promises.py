@@ -131,7 +131,7 @@ def test_whoever_looks_best_is_falsely_proved_as_rarely_as_the_promise_says(
 # methods that were trained
 
 SIDE_BY_SIDE = ("evidence-cascade", "pool-gain", "conformal-arbitrage")
-METHODS = (*SIDE_BY_SIDE, "agreement-cascade", "micp", "ucci", "lazy", "stopping", "fixed")
+METHODS = (*SIDE_BY_SIDE, "agreement-cascade", "lookahead", "lazy", "always", "fixed")
 START = pool(TRAIN, seed=1)
 WORLD = pool(20_000, seed=2)
 """All questions there are: draws are with replacement, so that what is true is a mean over them."""

@@ -198,7 +198,7 @@ def test_figures_of_questions_that_chose_allow_for_the_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their intervals are wider than those of the one point that was chosen would be."""
-    monkeypatch.setattr(candidates, "cards", lambda: [card("ucci")])
+    monkeypatch.setattr(candidates, "cards", lambda: [card("pool-gain")])
     arrays = pool(500, 3)
     found = ft.recommend(questions(arrays), ft.Parity("large", 0.05)).found
     assert not found.held_out

@@ -89,7 +89,7 @@ def test_where_nothing_is_proved_it_says_so() -> None:
 
 def test_another_promise_has_its_page_too() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "cards", lambda: [card("stopping")])
+        patch.setattr(candidates, "cards", lambda: [card("lookahead")])
         covered = recommend(Dataset("made up", pool(700)), Coverage("0.9"))
     said = words(recommendation_page.html(covered, "log"))
     assert "What is promised At least 90 of 100 new questions" in said

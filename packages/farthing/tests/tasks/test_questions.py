@@ -13,21 +13,6 @@ from farthing.errors import InputError, MissingExtraError, QuestionFormatError, 
 from farthing.tasks.base import Question, Task
 from farthing.tasks.questions import load_questions
 
-HOTPOT: list[dict[str, Any]] = [
-    {
-        "_id": "5a8b57f25542995d1e6f1371",
-        "question": "Were Scott Derrickson and Ed Wood of the same nationality?",
-        "answer": "yes",
-        "type": "comparison",
-        "level": "hard",
-        "supporting_facts": [["Scott Derrickson", 0], ["Ed Wood", 0]],
-        "context": [
-            ["Scott Derrickson", ["Scott Derrickson is an American director.", " He was born."]],
-            ["Ed Wood", ["Edward Davis Wood Jr. was an American filmmaker."]],
-        ],
-    },
-    {"_id": "second", "question": "Who?", "answer": "Ed Wood", "type": "bridge", "context": []},
-]
 GSM8K = [
     {
         "question": "Natalia sold 48 clips, and then half as many. How many in all?",
@@ -35,12 +20,6 @@ GSM8K = [
     },
     {"question": "How much is 1,000 + 80?", "answer": "It is\n#### 1,080"},
 ]
-MATH = {
-    "problem": "What is $\\frac{1}{4}+\\frac{1}{4}$?",
-    "level": "Level 1",
-    "type": "Prealgebra",
-    "solution": "We add: $\\boxed{1}$? No, $\\boxed{\\frac{1}{2}}$.",
-}
 MMLU = """"Find the degree of Q(sqrt(2), sqrt(3)) over Q.",0,4,2,6,B
 "A question, with ""quotes""
 and two lines",yes,no,both,neither,D
@@ -51,32 +30,6 @@ def jsonl(path: Path, rows: list[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-def test_hotpotqa_as_it_is_published(tmp_path: Path) -> None:
-    path = tmp_path / "hotpot_dev_distractor_v1.json"
-    path.write_text(json.dumps(HOTPOT))
-    first, second = load_questions("hotpotqa", path)
-    assert first == Question(
-        id="5a8b57f25542995d1e6f1371",
-        text="Were Scott Derrickson and Ed Wood of the same nationality?",
-        gold=("yes",),
-        group="comparison",
-        split="calibrate",
-        paragraphs=(
-            ("Scott Derrickson", "Scott Derrickson is an American director. He was born."),
-            ("Ed Wood", "Edward Davis Wood Jr. was an American filmmaker."),
-        ),
-    )
-    assert second.paragraphs == ()
-
-
-def test_hotpotqa_test_questions_have_no_answer(tmp_path: Path) -> None:
-    rows = [{k: v for k, v in HOTPOT[0].items() if k not in {"answer", "type"}}]
-    path = tmp_path / "hotpot_test_fullwiki_v1.json"
-    path.write_text(json.dumps(rows))
-    (question,) = load_questions("hotpotqa", path)
-    assert (question.gold, question.group, question.split) == ((), None, "test")
 
 
 def test_mmlu_as_it_is_published(tmp_path: Path) -> None:
@@ -115,34 +68,6 @@ def test_gsm8k_folder_gives_both_parts(tmp_path: Path) -> None:
     ]
 
 
-def test_math_as_it_is_published(tmp_path: Path) -> None:
-    for name in ("2", "10"):
-        file = tmp_path / "MATH" / "test" / "prealgebra" / f"{name}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(MATH))
-    questions = load_questions("math", tmp_path / "MATH")
-    assert [q.id for q in questions] == ["Prealgebra-test-2-1", "Prealgebra-test-10-1"]
-    assert questions[0].gold == (r"\frac{1}{2}",)
-    assert (questions[0].group, questions[0].split) == ("Prealgebra", "test")
-
-
-def test_math_500_in_json_lines(tmp_path: Path) -> None:
-    row = {
-        "problem": "How many?",
-        "solution": r"$\boxed{9}$",
-        "answer": "9",
-        "subject": "Number Theory",
-        "level": 3,
-        "unique_id": "test/number_theory/572.json",
-    }
-    (question,) = load_questions("math", jsonl(tmp_path / "math500_test.jsonl", [row]))
-    assert (question.id, question.gold, question.group) == (
-        "test/number_theory/572.json",
-        ("9",),
-        "Number Theory",
-    )
-
-
 def test_your_own_json_lines_for_any_task(tmp_path: Path) -> None:
     row = {
         "id": "q7",
@@ -163,7 +88,7 @@ def test_your_own_json_lines_for_any_task(tmp_path: Path) -> None:
         paragraphs=(("Lisbon", "It is the capital."),),
     )
     path = jsonl(tmp_path / "mine.jsonl", [row])
-    assert load_questions("text", path) == load_questions("hotpotqa", path) == [expected]
+    assert load_questions("text", path) == load_questions("json", path) == [expected]
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert load_questions("text", packed) == [expected]
@@ -192,11 +117,6 @@ def test_the_limit_takes_the_first_or_draws_by_seed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "name", "content", "message"),
     [
-        ("hotpotqa", "d.json", '[{"_id": "a", "question": "?"}, {"_id": "b"}]', "row 2, question"),
-        ("hotpotqa", "d.json", '[{"question": "?"}]', "row 1, _id or id: is missing"),
-        ("hotpotqa", "d.json", '[{"_id":"a","question":"?","context":[3]}]', "row 1, context"),
-        ("hotpotqa", "d.json", "[{", "row 1, row: is broken JSON"),
-        ("hotpotqa", "d.json", "[1]", "row 1, row: is no object"),
         ("mmlu", "a_test.csv", "q,1,2,3,4,A\nq,1,2,3,4,E\n", "row 2, column 6: is 'E'"),
         ("mmlu", "a_test.csv", "q,1,2,3,4,AB\n", "row 1, column 6: is 'AB'"),
         ("mmlu", "a_test.csv", "alone\n", "row 1, choices: are 0"),
@@ -208,8 +128,6 @@ def test_the_limit_takes_the_first_or_draws_by_seed(tmp_path: Path) -> None:
             "line 2, answer: has no number",
         ),
         ("gsm8k", "t.jsonl", '{"question": "?", "answer": 72}', "line 1, answer: is 72"),
-        ("math", "t.jsonl", '{"problem": "?", "solution": "9"}', "line 1, solution: has no"),
-        ("math", "t.jsonl", '{"problem": " ", "answer": "9"}', "line 1, problem: is ' '"),
         ("text", "t.jsonl", '{"question": "?", "golds": "9"}', "line 1, golds: is no field"),
         ("text", "t.jsonl", '{"question": "?", "gold": 9}', "line 1, gold: is 9"),
         ("text", "t.jsonl", '{"question": "?", "gold": [], "split": "dev"}', "split: is 'dev'"),
@@ -259,8 +177,6 @@ def test_a_data_set_loads_through_the_datasets_library(tmp_path: Path) -> None:
         ("train-1", "train", "72"),
         ("train-2", "train", "1,080"),
     ]
-    with pytest.raises(QuestionFormatError, match=r"gsm \(\w+\), row 1, problem"):
-        load_questions("math", f"dataset:{tmp_path / 'gsm'}")
     with pytest.raises(InputError, match="cannot be loaded"):
         load_questions("gsm8k", f"dataset:{tmp_path / 'gone'}")
 
@@ -272,22 +188,14 @@ def test_a_data_set_without_the_library_names_the_extra(monkeypatch: pytest.Monk
 
 
 def test_rows_of_the_hub_have_their_own_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    hotpot = {**HOTPOT[0], "id": HOTPOT[0]["_id"]}
-    del hotpot["_id"]
-    hotpot["context"] = {
-        "title": [title for title, _ in HOTPOT[0]["context"]],
-        "sentences": [sentences for _, sentences in HOTPOT[0]["context"]],
-    }
     mmlu = {"question": "2 + 2?", "subject": "algebra", "choices": ["3", "4"], "answer": 1}
 
     class Library:
         @staticmethod
         def load_dataset(name: str, config: str | None) -> dict[str, list[dict[str, Any]]]:
-            return {"validation": [{"hotpot": hotpot, "mmlu": mmlu}[config or ""]]}
+            return {"validation": [mmlu]}
 
     monkeypatch.setitem(__import__("sys").modules, "datasets", Library)
-    (question,) = load_questions("hotpotqa", "dataset:any:hotpot")
-    assert question.paragraphs[1] == ("Ed Wood", HOTPOT[0]["context"][1][1][0])
     (question,) = load_questions("mmlu", "dataset:any:mmlu")
     assert (question.id, question.gold) == ("algebra-calibrate-1", ("B",))
 
@@ -295,15 +203,10 @@ def test_rows_of_the_hub_have_their_own_shapes(monkeypatch: pytest.MonkeyPatch) 
 UNGRADED = [
     ("gsm8k", "q.jsonl", '{"question": "2 + 2?"}'),
     ("gsm8k", "q.jsonl", '{"question": "2 + 2?", "answer": null}'),
-    ("math", "q.json", '{"problem": "2 + 2?", "type": "Algebra"}'),
-    ("math", "q.json", '{"question": "2 + 2?"}'),
     ("mmlu", "q.jsonl", '{"question": "2 + 2?", "choices": ["3", "4"], "subject": "sums"}'),
     ("mmlu", "q.jsonl", '{"question": "2 + 2?", "choices": ["3", "4"], "answer": -1}'),
     ("mmlu", "q.jsonl", '{"id": "q", "question": "2 + 2?", "choices": ["3", "4"]}'),
     ("mmlu", "q.csv", "2 + 2?,3,4\n"),
-    ("hotpotqa", "q.json", '{"question": "2 + 2?", "_id": "q", "context": []}'),
-    ("hotpotqa", "q.jsonl", '{"question": "2 + 2?"}'),
-    ("hotpotqa", "q.jsonl", '{"question": "2 + 2?", "paragraphs": [["A", "B"]], "answer": ""}'),
     ("text", "q.jsonl", '{"question": "2 + 2?", "gold": []}'),
 ]
 
@@ -330,7 +233,6 @@ def test_every_task_reads_questions_without_gold(tmp_path: Path) -> None:
     [
         ("gsm8k", "q.jsonl", '{"question": "2 + 2?", "answer": "#### 4"}', "4"),
         ("gsm8k", "q.jsonl", '{"question": "2 + 2?", "answer": "4"}', "4"),
-        ("math", "q.jsonl", '{"problem": "2 + 2?", "answer": "4"}', "4"),
         ("mmlu", "q.csv", "2 + 2?,3,4,B\n", "B"),
         ("mmlu", "q.jsonl", '{"question": "2 + 2?", "choices": ["3", "4"], "answer": 1}', "B"),
     ],
@@ -343,14 +245,8 @@ def test_what_is_right_is_kept_where_it_is_said(
     assert question.gold == (gold,)
 
 
-@pytest.mark.parametrize(("task", "name", "text"), [UNGRADED[0], UNGRADED[2], *UNGRADED[4:8]])
+@pytest.mark.parametrize(("task", "name", "text"), [UNGRADED[0], *UNGRADED[2:6]])
 def test_questions_to_be_graded_need_gold(tmp_path: Path, task: str, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(QuestionFormatError):
         load_questions(task, tmp_path / name)
-
-
-def test_a_row_that_is_no_question_is_refused_as_its_task_says_it(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "mine.jsonl", [{"questions": "2 + 2?"}])
-    with pytest.raises(QuestionFormatError, match=r"problem: is missing"):
-        load_questions("math", path, graded=False)

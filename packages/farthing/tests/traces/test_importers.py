@@ -2,62 +2,47 @@
 
 import csv
 import gzip
-import io
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from imported_alike import *  # noqa: F403
+from imported_alike import (
+    MODELS,
+    QUESTIONS,
+    REPLIES,
+    REQUESTS,
+    SECRET,
+    Line,
+    assert_read_or_refused,
+    csv_text,
+    lines,
+    notes,
+    only,
+    plain,
+    read,
+    refusal_of,
+    user,
+    write,
+)
 
-from farthing import plugins
 from farthing.errors import InputError, TraceFormatError
 from farthing.models.prices import Rates, TokenPrice
-from farthing.traces.base import Trace
 from farthing.traces.importers.base import Options
 from farthing.traces.importers.read import (
     OWN,
-    Imported,
     Supplied,
     check,
-    importer,
     read_foreign,
     short_hash,
     sniffed,
 )
 from farthing.traces.importers.source import _cells
-from farthing.traces.jsonl import encode, read_traces, write_traces
+from farthing.traces.jsonl import read_traces, write_traces
 from farthing.traces.trace_kind import Checker
-
-Line = dict[str, Any]
-SECRET = "sk-proj-abcdefghijklmnop"
-QUESTIONS = {"2 + 2?": "4", "3 + 3?": "6"}
-MODELS = ("gpt-4o-mini", "gpt-4o")
-REPLIES = {
-    ("2 + 2?", "gpt-4o-mini"): "4",
-    ("2 + 2?", "gpt-4o"): "4",
-    ("3 + 3?", "gpt-4o-mini"): "7",
-    ("3 + 3?", "gpt-4o"): "6",
-}
-"""Question and model to reply: what every sample below holds, in this order."""
-
-
-def csv_text(rows: list[Line]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = {k: json.dumps(v) if isinstance(v, list | dict) else v for k, v in row.items()}
-        writer.writerow(cells)
-    return file.getvalue()
-
-
-def lines(rows: list[Line]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def completion(model: str, reply: str) -> Line:
@@ -70,21 +55,10 @@ def completion(model: str, reply: str) -> Line:
     }
 
 
-def user(question: str) -> list[Line]:
-    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
-
-
+PACKAGE = "farthing"
 TABLE = [
     {"question": q, "model": m, "answer": reply, "right": reply == QUESTIONS[q], "cost": 0.001}
     for (q, m), reply in REPLIES.items()
-]
-WIDE = [
-    {"sample_id": f"gsm.{i}", "prompt": repr([q]), "eval_name": "gsm"}
-    | {m: float(REPLIES[q, m] == gold) for m in MODELS}
-    | {f"{m}|model_response": repr([REPLIES[q, m]]) for m in MODELS}
-    | {f"{m}|total_cost": 0.001 for m in MODELS}
-    | {"oracle_model_to_route_to": "gpt-4o"}
-    for i, (q, gold) in enumerate(QUESTIONS.items())
 ]
 SPEND = [
     {
@@ -139,15 +113,6 @@ BATCH = [
         "error": None,
     }
     for i, ((q, m), reply) in enumerate(REPLIES.items())
-]
-REQUESTS = [
-    {
-        "custom_id": f"{m}-{q}",
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {"model": m, "messages": user(q)},
-    }
-    for q, m in REPLIES
 ]
 OBSERVATIONS = [
     {
@@ -230,63 +195,6 @@ PROMPTFOO: Line = {
 }
 
 
-def bench_result(model: str) -> Line:
-    records = [
-        {
-            "index": i,
-            "origin_query": q.removesuffix("?"),
-            "prompt": q,
-            "prompt_tokens": 10,
-            "completion_tokens": 2,
-            "cost": 0.002,
-            "score": float(REPLIES[q, model] == gold),
-            "prediction": REPLIES[q, model],
-            "ground_truth": gold,
-            "raw_output": REPLIES[q, model],
-            "extra_fields": {},
-        }
-        for i, (q, gold) in enumerate(QUESTIONS.items(), start=1)
-    ]
-    about = {"model_name": model, "dataset_name": "sums", "split": "test", "demo": False}
-    return {"performance": 0.5, "cost": 0.004, "counts": 2, **about, "records": records}
-
-
-def arena_reply(reply: str) -> Line:
-    usage = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
-    return {
-        "generated_answer": reply,
-        "success": True,
-        "token_usage": usage,
-        "provider": "openai",
-        "error": None,
-    }
-
-
-CACHED = [
-    {"global_index": f"Sums_{q[0]}", "question": q, "llm_selected": m, **arena_reply(reply)}
-    | {
-        "evaluation_result": {
-            "extracted_answer": reply,
-            "ground_truth": QUESTIONS[q],
-            "score": float(reply == QUESTIONS[q]),
-            "metric": "exact",
-            "inference_cost": 0.002,
-        },
-        "run_number": 1,
-    }
-    for (q, m), reply in REPLIES.items()
-]
-CHOSEN = [
-    {
-        "global index": f"Sums_{q[0]}",
-        "prompt": q,
-        "prediction": m,
-        "generated_result": arena_reply(reply),
-        "cost": 0.002,
-        "accuracy": float(reply == QUESTIONS[q]),
-    }
-    for (q, m), reply in REPLIES.items()
-]
 SAMPLES: dict[str, dict[str, str]] = {
     "table": {
         "calls.csv": csv_text(TABLE),
@@ -294,7 +202,6 @@ SAMPLES: dict[str, dict[str, str]] = {
         "calls.jsonl": lines(TABLE),
         "calls.json": json.dumps(TABLE, indent=1),
     },
-    "routerbench": {"wide.csv": csv_text(WIDE), "wide.jsonl": lines(WIDE)},
     "litellm": {
         "spend.jsonl": lines(SPEND),
         "spend.json": json.dumps(SPEND),
@@ -312,204 +219,18 @@ SAMPLES: dict[str, dict[str, str]] = {
         "observations.csv": csv_text(OBSERVATIONS),
     },
     "inspect": {"log.json": json.dumps(inspect_log("gpt-4o"), indent=2)},
-    "llmrouterbench": {"bench.json": json.dumps(bench_result("gpt-4o"), indent=2)},
-    "routerarena": {
-        "cached.jsonl": lines(CACHED),
-        "predictions.json": json.dumps(CHOSEN, indent=2),
-    },
     "promptfoo": {
         "output.json": json.dumps(PROMPTFOO, indent=2),
         "output.jsonl": lines(PROMPTFOO["results"]["results"]),
     },
 }
 """Format to files that hold the same calls."""
-FILES = [(form, name) for form, files in SAMPLES.items() for name in files]
-every_file = pytest.mark.parametrize(("form", "name"), FILES)
-every_form = pytest.mark.parametrize("form", SAMPLES)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with every sample, and what some of them need beside it."""
-    for files in SAMPLES.values():
-        for name, text in files.items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "requests.jsonl").write_text(lines(REQUESTS))
-    gold = "question,gold\n" + "".join(f"{q},{a}\n" for q, a in QUESTIONS.items())
-    (tmp_path / "gold.csv").write_text(gold)
-    return tmp_path
-
-
-def read(folder: Path, name: str, **changes: Any) -> Imported:
-    """Read a sample with what it needs: accepted answers, and a batch's input."""
-    given: dict[str, Any] = {"gold": folder / "gold.csv"}
-    if name.startswith("batch"):
-        given["requests"] = (folder / "requests.jsonl",)
-    return read_foreign([folder / name], None, Supplied(**given | changes))
-
-
-def write(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-# What holds of every importer.
-
-
-def test_every_importer_has_a_sample_here() -> None:
-    assert sorted(SAMPLES) == plugins.names("importers")
-    for form in SAMPLES:
-        registered = importer(form)
-        assert registered.name == form
-        assert registered.meaning
-
-
-@every_file
-def test_a_file_is_known_by_its_content(folder: Path, form: str, name: str) -> None:
-    assert sniffed(folder / name) == form
-    (folder / name).rename(folder / "unnamed")
-    if not name.endswith("l"):  # JSON Lines of one line may as well be a document
-        assert sniffed(folder / "unnamed") == form
-
-
-@every_file
-def test_calls_of_a_question_come_together(folder: Path, form: str, name: str) -> None:
-    traces = read(folder, name).traces
-    assert [trace.question for trace in traces] == list(QUESTIONS)
-    for trace in traces:
-        assert trace.independent
-        models = [
-            call.role.removeprefix("openai/").removeprefix("openai:chat:") for call in trace.calls
-        ]
-        assert models == (["gpt-4o"] if form in {"inspect", "llmrouterbench"} else [*MODELS])
-        expected = [REPLIES[trace.question, model] for model in models]
-        assert [call.answer for call in trace.calls] == expected
-        assert all(call.cost_usd for call in trace.calls)
-
-
-@every_file
-def test_what_is_imported_and_exported_imports_the_same(folder: Path, form: str, name: str) -> None:
-    imported = read(folder, name)
-    check(imported, Checker())
-    write_traces(folder / "again.jsonl.gz", imported.traces)
-    assert read_traces(folder / "again.jsonl.gz") == imported.traces
-    assert sniffed(folder / "again.jsonl.gz") == OWN
-
-
-@every_file
-def test_byte_order_marks_and_gzip_change_nothing(folder: Path, form: str, name: str) -> None:
-    plain = (folder / name).read_bytes()
-    kept = read(folder, name).traces
-    marked = write(
-        folder, f"batch-{name}" if name == "batch.jsonl" else f"m-{name}", b"\xef\xbb\xbf" + plain
-    )
-    assert read(folder, marked.name).traces == kept
-    packed = write(folder, f"{marked.name}.gz", gzip.compress(plain))
-    assert read(folder, packed.name).traces == kept
-
-
-@every_file
-def test_no_secret_is_said_or_kept(folder: Path, form: str, name: str) -> None:
-    imported = read(folder, name)
-    said = " ".join(imported.notes) + "".join(encode(trace).decode() for trace in imported.traces)
-    assert SECRET not in said
-
-
-@every_file
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_a_damaged_file_is_read_or_refused(
-    folder: Path, form: str, name: str, data: st.DataObject
-) -> None:
-    whole = SAMPLES[form][name].encode()
-    start = data.draw(st.integers(0, len(whole)))
-    end = data.draw(st.integers(start, min(start + 40, len(whole))) | st.just(len(whole)))
-    junk = data.draw(
-        st.binary(max_size=4) | st.text(max_size=4).map(lambda t: t.encode("utf-8", "replace"))
-    )
-    path = write(folder, f"damaged-{name}", whole[:start] + junk + whole[end:])
-    assert_read_or_refused(path, data.draw(st.sampled_from([None, form])))
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5)
-    | st.sampled_from(["\ud800", "\0", "", "[", "[1]", '{"a": 1}', "base", "policy-x", "1e999"]),
-    lambda some: st.lists(some, max_size=2) | st.dictionaries(st.text(max_size=3), some),
-    max_leaves=4,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("form", "name"), [f for f in FILES if not f[1].endswith(".csv")])
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_any_value_in_any_field_is_read_or_refused(
-    folder: Path, form: str, name: str, data: st.DataObject
-) -> None:
-    text = SAMPLES[form][name]
-    many = name.endswith("l")
-    document = [json.loads(line) for line in text.splitlines()] if many else json.loads(text)
-    parent, key = data.draw(st.sampled_from(list(spots(document))))
-    parent[key] = data.draw(JSON_VALUES)
-    changed = "\n".join(map(json.dumps, document)) if many else json.dumps(document)
-    path = write(folder, f"changed-{name}", changed)
-    assert_read_or_refused(path, data.draw(st.sampled_from([None, form])))
-
-
-def spots(value: Any) -> list[tuple[Any, Any]]:
-    """Return every (container, key) within a JSON value."""
-    inside: list[Any] = []
-    if isinstance(value, dict):
-        inside = list(value)
-    elif isinstance(value, list):
-        inside = list(range(len(value)))
-    return [s for key in inside for s in [(value, key), *spots(value[key])]]
-
-
-def assert_read_or_refused(path: Path, form: str | None) -> None:
-    try:
-        imported = read_foreign([path], form)
-        check(imported, Checker())
-    except InputError:
-        return
-    assert imported.traces
-    write_traces(path.with_suffix(".again.jsonl"), imported.traces)
-    assert read_traces(path.with_suffix(".again.jsonl")) == imported.traces
-
-
-@every_form
-def test_a_file_of_another_form_is_read_or_refused(folder: Path, form: str) -> None:
-    for files in SAMPLES.values():
-        for name in files:
-            assert_read_or_refused(folder / name, form)
+OF_ONE_MODEL = {"inspect"}
 
 
 # What each format says, call by call.
-
-
-def only(folder: Path, name: str, content: Any, **given: Any) -> list[Trace]:
-    """Return the traces of a file with this content."""
-    text = content if isinstance(content, str) else json.dumps(content)
-    return read_foreign([write(folder, name, text)], None, Supplied(**given)).traces
-
-
-def notes(folder: Path, name: str, content: Any, **given: Any) -> str:
-    text = content if isinstance(content, str) else json.dumps(content)
-    return "\n".join(read_foreign([write(folder, name, text)], None, Supplied(**given)).notes)
-
-
-def plain(trace: Trace) -> Any:
-    return json.loads(encode(trace))
-
-
-def refusal_of(folder: Path, name: str, content: Any, **given: Any) -> str:
-    with pytest.raises(InputError) as refusal:
-        only(folder, name, content, **given)
-    return str(refusal.value).removeprefix(f"{folder}/")
 
 
 def test_a_table_says_exactly_this(folder: Path) -> None:
@@ -597,29 +318,6 @@ def test_a_table_may_be_parquet_but_not_arrays_of_an_older_version(folder: Path)
     pq.write_table(arrays, folder / "own.parquet")
     with pytest.raises(InputError, match="export the store again as"):
         read_foreign([folder / "own.parquet"])
-
-
-def test_the_wide_table_says_exactly_this(folder: Path) -> None:
-    (trace, _) = only(folder, "a.csv", SAMPLES["routerbench"]["wide.csv"])
-    assert (trace.id, trace.group, trace.gold) == ("gsm.0", "gsm", [])
-    assert [plain(trace)["calls"][i] for i in (0, 1)] == [
-        {
-            "round": 1,
-            "role": model,
-            "model": model,
-            "answer": "4",
-            "text": "4",
-            "correct": True,
-            "score": 1.0,
-            "cost_usd": 0.001,
-        }
-        for model in MODELS
-    ]
-
-
-def test_a_model_without_score_and_reply_is_missing_there(folder: Path) -> None:
-    wide: list[Line] = [WIDE[0] | {"gpt-4o": float("nan"), "gpt-4o|model_response": None}, WIDE[1]]
-    assert [len(trace.calls) for trace in only(folder, "a.jsonl", lines(wide))] == [1, 2]
 
 
 def test_a_pickle_is_not_opened(folder: Path) -> None:
@@ -873,122 +571,6 @@ def test_other_results_are_not_those_of_promptfoo(folder: Path) -> None:
         read_foreign([folder / "a.json"])
 
 
-def test_a_result_of_llmrouterbench_says_exactly_this(folder: Path) -> None:
-    sums = read(folder, "bench.json").traces
-    assert plain(sums[1]) == {
-        "id": "sums-test-2",
-        "task": "text",
-        "group": "sums",
-        "question": "3 + 3?",
-        "gold": ["6"],
-        "calls": [
-            {
-                "round": 1,
-                "role": "gpt-4o",
-                "model": "gpt-4o",
-                "answer": "6",
-                "correct": True,
-                "score": 1.0,
-                "text": "6",
-                "input_tokens": 10,
-                "output_tokens": 2,
-                "cost_usd": 0.002,
-            }
-        ],
-        "independent": True,
-    }
-
-
-def test_results_of_several_models_are_one_pool(folder: Path) -> None:
-    files = [
-        write(folder, f"{m}.json", json.dumps(bench_result(m), indent=1)) for m in reversed(MODELS)
-    ]
-    traces = read_foreign(files).traces
-    assert [[c.role for c in trace.calls] for trace in traces] == [["gpt-4o", "gpt-4o-mini"]] * 2
-    assert [call.correct for call in traces[1].calls] == [True, False]
-
-
-def test_what_llmrouterbench_does_not_say_is_unknown(folder: Path) -> None:
-    """No price, no score, no accepted answer, no reply, and the same question twice."""
-    result = bench_result("gpt-4o") | {"model_name": "house-model"}
-    first, second = result["records"]
-    failure = "Processing failed: 401, key " + SECRET
-    first |= {"score": None, "prediction": "", "raw_output": failure, "cost": 0.0}
-    first |= {"prompt_tokens": 0, "completion_tokens": 0, "ground_truth": {"tests": [1]}}
-    second |= {"cost": 0.0, "score": None, "ground_truth": None}
-    result["records"] += [second | {"score": 0.0, "prediction": "7", "raw_output": "7"}]
-    result["records"] += [{"index": 4, "prompt": "", "score": 1.0}]
-    result["demo"] = True
-    traces = only(folder, "odd.json", result)
-    failed, call = traces[0].calls[0], traces[1].calls[0]
-    assert (failed.correct, failed.answer, failed.cost_usd) == (None, None, None)
-    assert failed.input_tokens is None
-    assert failed.error is not None
-    assert SECRET not in failed.error.message
-    assert (traces[0].gold, traces[1].gold) == ([], [])
-    assert (call.correct, call.score, call.answer, call.cost_usd) == (None, None, "6", None)
-    said = notes(folder, "odd.json", result)
-    assert "a record without its prompt" in said
-    assert "trial run" in said
-    del result["model_name"]
-    assert refusal_of(folder, "odd.json", result).startswith("odd.json, model_name: is missing")
-
-
-def test_results_of_routerarena_say_exactly_this(folder: Path) -> None:
-    cached, chosen = (read(folder, name).traces for name in ("cached.jsonl", "predictions.json"))
-    expected = {
-        "round": 1,
-        "role": "gpt-4o",
-        "model": "gpt-4o",
-        "answer": "6",
-        "correct": True,
-        "score": 1.0,
-        "text": "6",
-        "input_tokens": 10,
-        "output_tokens": 2,
-        "cost_usd": 0.002,
-    }
-    for traces in (cached, chosen):
-        assert plain(traces[1])["calls"][1] == expected
-        assert (traces[1].id, traces[1].group, traces[1].gold) == ("Sums_3", "Sums", ["6"])
-
-
-def test_what_routerarena_does_not_say_is_unknown(folder: Path) -> None:
-    """A failure, no price, no evaluation, a repeat, an entry not asked yet, one without a model."""
-    mini, large, *_ = (line | {"llm_selected": f"house-{i}"} for i, line in enumerate(CACHED))
-    failed = arena_reply("") | {"success": False, "error": f"429 for {SECRET}"}
-    zero = {"score": 0.0, "inference_cost": 0.0}
-    traces = only(
-        folder,
-        "odd.jsonl",
-        lines([mini | failed | {"evaluation_result": zero}, large | {"evaluation_result": None}]),
-    )
-    lost, ungraded = traces[0].calls
-    assert (lost.correct, lost.score, lost.cost_usd, lost.input_tokens) == (None, None, None, None)
-    assert lost.error is not None
-    assert SECRET not in lost.error.message
-    assert (ungraded.correct, ungraded.cost_usd, ungraded.answer) == (None, None, "4")
-    assert traces[0].gold == []
-    asked = CHOSEN[0] | {"prediction": "house-0"}
-    entries = [
-        asked | {"cost": None, "accuracy": None},
-        asked | {"accuracy": 0.0, "generated_result": arena_reply("5")},
-        asked | {"global index": "Sums_9", "prompt": "9 + 9?", "generated_result": None},
-        asked | {"prediction": ""},
-    ]
-    (trace,) = only(folder, "odd.json", entries)
-    assert [(c.answer, c.correct, c.cost_usd) for c in trace.calls] == [("4", None, None)]
-    said = notes(folder, "odd.json", entries)
-    assert "an entry whose model was not asked yet" in said
-    assert "an entry without the model that was chosen" in said
-
-
-def test_an_answer_that_routerarena_read_off_a_reply_is_kept(folder: Path) -> None:
-    line = dict(CACHED[0]) | {"generated_answer": "It is \\boxed{4}."}
-    (trace,) = only(folder, "read.jsonl", lines([line, dict(CACHED[1])]))
-    assert (trace.calls[0].answer, trace.calls[0].text) == ("4", "It is \\boxed{4}.")
-
-
 def test_the_header_of_a_table_is_its_first_line() -> None:
     assert list(_cells("a,b\n\n1,2\n", "a.csv")) == [(1, ["a", "b"]), (3, ["1", "2"])]
 
@@ -1030,8 +612,8 @@ def test_a_test_without_assertions_grades_nothing(folder: Path) -> None:
 
 
 def test_ungraded_calls_are_read_as_such(folder: Path) -> None:
-    for form, name in FILES:
-        if form in {"litellm", "openai", "langfuse"}:
+    for form in ("litellm", "openai", "langfuse"):
+        for name in SAMPLES[form]:
             imported = read(folder, name, gold=None)
             assert all(not trace.gold for trace in imported.traces)
             assert all(call.correct is None for trace in imported.traces for call in trace.calls)

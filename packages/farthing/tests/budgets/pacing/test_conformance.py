@@ -260,6 +260,5 @@ def test_what_cannot_be_paced_is_refused(pacer: Pacer) -> None:
         settle(pacer, _reserved(state, 100), CHEAP, -1, 0.0)
 
 
-def test_five_come_with_the_package() -> None:
-    dual = {"dual-descent", "dual-descent-entropy", "dual-descent-following"}
-    assert dual | {"proportional", "bidding"} <= set(NAMES)
+def test_three_come_with_the_package() -> None:
+    assert {"dual-descent", "dual-descent-entropy", "dual-descent-following"} <= set(NAMES)

@@ -5,15 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from chat_server import Endpoint, Messages
 from playback import replayed_from_store
 from sums import farthing, write_job
 
-from farthing.bundle import folder as bundles
-from farthing.methods.baselines.fixed import FixedDepthPolicy
 from farthing.traces.assemble import assemble
-from farthing.traces.system import Origin
 
 QUESTIONS, ROUNDS = 60, 3
 
@@ -92,28 +88,3 @@ def new_questions_stop_as_soon_as_they_may(
     assert (none["answer"], none["rounds"], none["cost_nano"]) == (None, 0, 0)
     assert len(endpoint.requests) == spent
     assert cut["cost_usd"] <= 0.0258
-
-
-def test_a_key_that_is_refused_is_said_in_the_answer(
-    endpoint: Endpoint,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_job(tmp_path, endpoint.url, questions=QUESTIONS, rounds=ROUNDS, mode="dialogue")
-    origin = Origin(
-        roles=("base", "guide"),
-        models=("small", "large"),
-        mean_cost_nano=(0, 0),
-        horizon=ROUNDS,
-        fingerprint="f",
-    )
-    bundles.save("bundle", FixedDepthPolicy(2), origin=origin)
-    endpoint.reply = lambda body: web.json_response({"error": {"message": "no"}}, status=401)
-    assert farthing("ask", "job.toml", "--bundle", "bundle", "What is 1 + 1?", "--json") == 1
-    printed = capsys.readouterr()
-    answer = json.loads(printed.out)
-    assert (answer["answer"], answer["ended_by"], answer["cost_nano"]) == (None, "failure", 0)
-    assert "key" in answer["caveats"][0]
-    assert "Traceback" not in printed.err
