@@ -213,7 +213,8 @@ def ours(
     margin = float(done.best_correct.mean()) - float(reference.right.mean()) + float(epsilon)
     cost = float(done.cost_nano.mean()) * PER_THOUSAND
     outcome = Outcome(cost, margin, found.name == f"always-{pool.strong}")
-    trained = seen_before(known, bundle.questions.get("train", frozenset()))
+    marks = {"train": bundle.questions.get("train", frozenset())}
+    trained = seen_before(known, marks)["train"]
     division = Draw(draw.known[trained], draw.known[~trained], draw.test)
     return outcome, division if trained.any() else None
 

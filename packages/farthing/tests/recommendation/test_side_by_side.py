@@ -149,9 +149,48 @@ def test_as_many_are_proved_as_proving_questions_allow(proving: int, names: int)
 
 
 def test_nobody_is_trained_who_is_not_proved() -> None:
-    """Others are tried only where one alone is proved, or none of those with a share can run."""
+    """Nor where one alone is proved; others are tried where none of those with a share can run."""
     assert {one.name for one in selected(pool(600)).trials} == SHARES.keys()
-    assert len(selected(pool(600), holdout=230).trials) > len(SHARES)
+    assert {one.name for one in selected(pool(600), holdout=230).trials} == SHARES.keys()
+
+
+@pytest.mark.parametrize("epsilon", ["0.009", "0.014", "0.05"])
+def test_no_share_is_below_what_a_point_without_loss_needs(epsilon: str) -> None:
+    """Fewer share delta then, by the number of proving questions alone."""
+    selection = selected(pool(600), Parity("large", epsilon), holdout=170)
+    contenders = [contender for _, contender in selection.contenders()]
+    assert selection.plan.sizes()["prove"] == 250
+    assert sum(contender.asked.share for contender in contenders) == 1
+    assert len(contenders) == (2 if epsilon == "0.05" else 1)
+    if len(contenders) > 1:
+        assert all(contender.asked.allows(250)(0) >= 0 for contender in contenders)
+    else:
+        small = selection.plan.asked.sharing(Fraction(5, 17))
+        assert small.allows(250)(0) < 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuting_what_came_of_proving_questions_leaves_every_chain_equal(seed: int) -> None:
+    """Start, order, points and shares are fixed before anybody reads a grade that proves."""
+    arrays, before = pool(600), of_pool(600, "parity")
+    rows = before.plan.parts.prove
+    mixed = np.random.default_rng(seed).permutation(rows)
+
+    def permuted(values: Any) -> Any:
+        found = values.copy()
+        found[rows] = found[mixed]
+        return found
+
+    after = selected(
+        replace(
+            arrays,
+            answer=permuted(arrays.answer),
+            correct=permuted(arrays.correct),
+            cost_nano=permuted(arrays.cost_nano),
+            signals={name: permuted(values) for name, values in arrays.signals.items()},
+        )
+    )
+    assert decided(after) == decided(before)
 
 
 def test_where_none_of_them_can_run_the_cheapest_expected_is_proved_alone(

@@ -103,7 +103,7 @@ def evaluate(
     traces = graded_for(bundle, traces)
     check_gold(traces)
     bundle, arrays, parts = open_bundle(folder, traces, split)
-    if _divides_by_itself(bundle, split):
+    if "choose" in bundle.questions and not split.sizes:
         parts = _unmet(bundle, arrays)
     parts = replace(parts, test=alike(traces, parts.test))
     parts, copies = _counted(bundle, parts, traces.content)
@@ -145,10 +145,6 @@ def _counted(bundle: Bundle, parts: Parts, content: Content) -> tuple[Parts, tup
     if bundle.certificate is not None and bundle.certificate.per_request:
         return parts, copies
     return replace(parts, test=parts.test[rows]), copies
-
-
-def _divides_by_itself(bundle: Bundle, split: Split) -> bool:
-    return "choose" in bundle.questions and not split.sizes
 
 
 def _unmet(bundle: Bundle, arrays: TraceArrays) -> Parts:

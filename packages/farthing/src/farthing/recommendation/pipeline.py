@@ -156,7 +156,7 @@ def bundle_of(
         origin=origin,
         kappa=kappa,
         empty=candidate.empty,
-        certificate=_no_promise(kappa, origin.fingerprint),
+        certificate=None if kappa is None else none.certify(kappa, fingerprint=origin.fingerprint),
         features=None,
         farthing_version=__version__,
         questions={"train": marks_of(questions)},
@@ -273,7 +273,3 @@ def _left_out(asked_of: AskedOf | None) -> tuple[str, ...]:
         return ()
     lacking = f"{asked_of.recorded - asked_of.questions:,} of the {asked_of.recorded:,} questions"
     return (f"{lacking} lack a call of {' or '.join(asked_of.models)} and are left out",)
-
-
-def _no_promise(kappa: float | None, mark: str) -> Certificate | None:
-    return None if kappa is None else none.certify(kappa, fingerprint=mark)

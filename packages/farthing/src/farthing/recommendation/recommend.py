@@ -122,7 +122,8 @@ def recommend(
     report = counted(plan.asked, plan.reporting(bundle))
     errors = None if plan.holds_out else _errors(plan, proofs, report.recorded)
     found = evaluate_in_memory(bundle, report, seed=seed, errors=errors)
-    named, late = _guess(plan), _late(found, deadline_s)
+    named = guessed(plan.reference) if plan.guessed and plan.reference is not None else ""
+    late = _late(found, deadline_s)
     withheld, differ = _withheld(plan, bundle, report), _unlike(dataset, played)
     several, near = _alike(plan)
     said = (
@@ -201,10 +202,6 @@ def _alike(plan: Plan) -> tuple[str, str]:
     """Say so where some of the questions ask the same, and where some are worded alike."""
     asked = plan.dataset.traces.take(np.sort(np.concatenate(list(vars(plan.parts).values()))))
     return note(len(asked), n_distinct(asked.content)), near_note(asked)
-
-
-def _guess(plan: Plan) -> str:
-    return guessed(plan.reference) if plan.guessed and plan.reference is not None else ""
 
 
 def _idle(plan: Plan, proof: Proved) -> str:

@@ -142,11 +142,9 @@ def _tried(
 def _in_groups(plan: Plan, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     """Return who is tried first, and who is where none of those can run.
 
-    Where several are proved side by side, only those that their cards give a share are worth the
-    training.
+    Where methods can share delta, only those whose cards give a share are worth the training.
     """
-    several = plan.side_by_side and plan.sizes()["prove"] >= 2 * ENOUGH
-    first = [one for one in candidates if several and one.method.proof_share]
+    first = [one for one in candidates if plan.side_by_side and one.method.proof_share]
     return [each for each in (first, [one for one in candidates if one not in first]) if each]
 
 
@@ -183,8 +181,9 @@ def _with_more_training(
 def _shared(plan: Plan, trials: list[Trial], own: Mapping[str, Fraction]) -> list[Trial]:
     """Give those that are proved side by side their shares of delta; the cheapest expected first.
 
-    As many are proved as the proving questions allow, those of the largest shares. Where that is
-    one, or none has a share, it is the one that is expected to cost least.
+    As many are proved as the proving questions allow, those of the largest shares; none at a share
+    at which even a point that loses nothing could not be proved. Where that leaves one, or none has
+    a share, it is the one that is expected to cost least.
 
     Args:
         plan: what they are tried for.
@@ -193,12 +192,17 @@ def _shared(plan: Plan, trials: list[Trial], own: Mapping[str, Fraction]) -> lis
     """
     # Equal costs are added up in different orders, which processors round differently.
     trials = sorted(trials, key=lambda one: (float(f"{one.expected_usd:.9g}"), one.name))
-    most = plan.sizes()["prove"] // ENOUGH if plan.side_by_side else 1
+    n, asked = plan.sizes()["prove"], plan.asked
     names = [trial.name for trial in trials if own[trial.name]]
-    first = sorted(names, key=lambda name: -own[name])[:most]
-    if most < 2 or not first:
+    first = sorted(names, key=lambda name: -own[name])[: n // ENOUGH if plan.side_by_side else 1]
+    whole = sum((own[name] for name in first), Fraction(0))
+    while len(first) > 1 and asked.layout == "descending" and asked.margin > 0:
+        least = asked.sharing(asked.share * own[first[-1]] / whole)
+        if least.allows(n)(0) >= 0:
+            break
+        whole -= own[first.pop()]
+    if len(first) < 2:
         return [replace(trials[0], share=Fraction(1)), *trials[1:]]
-    whole = sum(own[name] for name in first)
     return [
         replace(trial, share=own[trial.name] / whole if trial.name in first else Fraction(0))
         for trial in trials

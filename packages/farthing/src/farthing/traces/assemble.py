@@ -188,8 +188,8 @@ def _read(
 ) -> dict[str, Signal]:
     """Lay out what `text_signals` reads off questions and answers."""
     rows = [
-        read_question(trace.question) + read_answer(call.answer)
-        for trace, some in zip(traces, calls, strict=True)
+        about + read_answer(call.answer)
+        for about, some in zip((read_question(t.question) for t in traces), calls, strict=True)
         for call in some
     ]
     names = OF_QUESTION + OF_ANSWER

@@ -19,7 +19,7 @@ def read_question(text: str) -> tuple[float | None, float | None]:
     """
     if not text.strip():
         return None, None
-    return float(len(text.split())), float(sum(character.isdigit() for character in text))
+    return float(len(text.split())), float(sum(map(text.count, filter(str.isdigit, set(text)))))
 
 
 def read_answer(answer: str | None) -> tuple[float | None, float | None]:

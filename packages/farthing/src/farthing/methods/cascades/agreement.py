@@ -156,13 +156,9 @@ def _judged(policy: AgreementCascadePolicy, train: TraceArrays) -> tuple[FloatAr
     """Return the mean cost of each group in dollars, [G], and what it does not lose, [G]."""
     points = policy.points(train)
     reference = train.correct[:, 0, policy.strong][:, None]
-    lost, won = _mean(reference & ~points.correct), _mean(~reference & points.correct)
-    return points.cost_nano.mean(axis=0) / 1e9, WIN * won - lost
-
-
-def _mean(values: IntArray | np.ndarray) -> FloatArray:
-    mean: FloatArray = values.mean(axis=0)
-    return mean
+    lost, won = reference & ~points.correct, ~reference & points.correct
+    kept: FloatArray = WIN * won.mean(axis=0) - lost.mean(axis=0)
+    return points.cost_nano.mean(axis=0) / 1e9, kept
 
 
 AGREEMENT_CASCADE = Method(
