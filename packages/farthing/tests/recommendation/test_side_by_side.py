@@ -149,9 +149,9 @@ def test_as_many_are_proved_as_proving_questions_allow(proving: int, names: int)
 
 
 def test_nobody_is_trained_who_is_not_proved() -> None:
-    """Nor where one alone is proved; others are tried where none of those with a share can run."""
+    """Others are tried only where one alone is proved, or none of those with a share can run."""
     assert {one.name for one in selected(pool(600)).trials} == SHARES.keys()
-    assert {one.name for one in selected(pool(600), holdout=230).trials} == SHARES.keys()
+    assert len(selected(pool(600), holdout=230).trials) > len(SHARES)
 
 
 @pytest.mark.parametrize("epsilon", ["0.009", "0.014", "0.05"])

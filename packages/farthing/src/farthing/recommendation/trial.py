@@ -142,9 +142,11 @@ def _tried(
 def _in_groups(plan: Plan, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     """Return who is tried first, and who is where none of those can run.
 
-    Where methods can share delta, only those whose cards give a share are worth the training.
+    Where several are proved side by side, only those that their cards give a share are worth the
+    training.
     """
-    first = [one for one in candidates if plan.side_by_side and one.method.proof_share]
+    several = plan.side_by_side and plan.sizes()["prove"] >= 2 * ENOUGH
+    first = [one for one in candidates if several and one.method.proof_share]
     return [each for each in (first, [one for one in candidates if one not in first]) if each]
 
 
