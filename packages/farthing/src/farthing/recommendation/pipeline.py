@@ -268,7 +268,6 @@ def ready_for(
 
 
 def _left_out(asked_of: AskedOf | None) -> tuple[str, ...]:
-    """Say how many questions take no part, since they lack calls."""
     if asked_of is None or asked_of.questions == asked_of.recorded:
         return ()
     lacking = f"{asked_of.recorded - asked_of.questions:,} of the {asked_of.recorded:,} questions"
