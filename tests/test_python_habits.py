@@ -33,6 +33,7 @@ def quietly(read: Any) -> Any:
         return read()
 
 
+@pytest.mark.slow
 def test_questions_iterate_index_and_name_their_models(tickets: ft.Traces) -> None:
     assert tickets.models == ("small", "medium", "large")
     listed = list(tickets)
@@ -54,6 +55,7 @@ def test_questions_iterate_index_and_name_their_models(tickets: ft.Traces) -> No
     assert {each.id for each in train} | {each.id for each in rest} == {each.id for each in listed}
 
 
+@pytest.mark.slow
 def test_a_frame_is_read_again_as_it_was(tickets: ft.Traces) -> None:
     frame = tickets.to_frame()
     assert len(frame) == sum(len(each.calls) for each in tickets)
@@ -271,6 +273,7 @@ def test_a_card_of_a_script_is_a_method_and_ours_are_not_replaced(unregistered: 
         ft.fit(FirstFewLearner, graded_pool())  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_importing_it_loads_no_pandas() -> None:
     program = (
         "import sys, farthing as ft\n"

@@ -118,6 +118,7 @@ def test_no_traces_at_all_are_refused(refused: Refused) -> None:
     assert "name the traces, such as log.jsonl" in refused("recommend")
 
 
+@pytest.mark.slow
 def test_plain_names_are_those_of_the_letters(farthing: Farthing, runs: Path) -> None:
     options = {
         "letters": ("--epsilon", "0.3", "--delta", "0.2"),

@@ -253,6 +253,7 @@ def many(running: Running, **asked: Any) -> list[Reply]:
         )
 
 
+@pytest.mark.slow
 def test_no_request_of_many_at_once_exceeds_its_budget(tmp_path: Path) -> None:
     provider = Provider(claims=10**6)  # so each call is charged what it can cost at most
     with served(tmp_path, provider) as (running, stub):

@@ -58,6 +58,7 @@ def say(body: dict[str, Any]) -> web.Response:
     return web.json_response(completion(body, f"The answer is {answers(at)[_who(body)]}."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "alpha"),
     [

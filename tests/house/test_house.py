@@ -107,6 +107,7 @@ def loaded_by(program: str) -> list[str]:
     ).split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "room",
     [
@@ -126,6 +127,7 @@ def test_what_serves_loads_nothing_that_only_training_needs(room: str) -> None:
     assert loaded_by(program) == []
 
 
+@pytest.mark.slow
 def test_no_card_and_no_policy_loads_anything_that_only_training_needs() -> None:
     """Learners import it where they use it; a fresh interpreter shows that nothing else does."""
     program = (

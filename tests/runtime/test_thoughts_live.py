@@ -113,6 +113,7 @@ def recorded(
         return {trace.id: trace for trace in store.traces()}
 
 
+@pytest.mark.slow
 def test_a_thought_is_recorded_at_each_cut(
     recorded: Mapping[str, Trace], endpoint: Endpoint
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_thought_is_recorded_at_each_cut(
         assert calls[0].extra["mean_logprob"] == pytest.approx(-0.05 if right[0] else -0.6)
 
 
+@pytest.mark.slow
 def test_a_collection_of_thoughts_goes_on_where_it_was(
     recorded: Mapping[str, Trace], endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,6 +181,7 @@ def test_a_thought_is_stopped_where_a_replay_stops_it(
     assert QUESTIONS <= len(endpoint.requests) // 2 < cuts
 
 
+@pytest.mark.slow
 def test_one_cut_for_all_is_thought_up_to_without_answers_before(
     recorded: Mapping[str, Trace], endpoint: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +205,7 @@ def test_one_cut_for_all_is_thought_up_to_without_answers_before(
     assert json.loads(capsys.readouterr().out)["provenance"] == "changed"
 
 
+@pytest.mark.slow
 def test_after_its_end_a_thought_says_the_same_for_nothing(
     recorded: Mapping[str, Trace],
 ) -> None:

@@ -223,6 +223,7 @@ def test_two_at_once_wait_for_each_other(place: Path, tmp_path: Path) -> None:
         assert digest_of(folder_of(place, history, version.number)) == version.digest
 
 
+@pytest.mark.slow
 def test_who_reads_while_versions_change_reads_a_whole_one(place: Path, tmp_path: Path) -> None:
     policies = {1: content(place)}
     put(place, other(tmp_path, 2))

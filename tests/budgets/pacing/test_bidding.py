@@ -185,6 +185,7 @@ def over_budget(streams: int) -> None:
             assert state.spent_nano <= budget
 
 
+@pytest.mark.slow
 def test_never_above_the_budget_when_taught() -> None:
     over_budget(300)
 

@@ -151,6 +151,7 @@ def day(tmp_path: Path) -> str:
     return where
 
 
+@pytest.mark.slow
 def test_a_days_traffic_becomes_a_recommendation(farthing: Farthing, day: str) -> None:
     exported = farthing("traffic", "export", "--database", day, "--out", "traces.jsonl.gz")
     assert exported.code == 0

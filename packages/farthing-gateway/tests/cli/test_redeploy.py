@@ -187,6 +187,7 @@ def test_what_models_cost_by_now_changes_nothing_of_their_order(
     assert found["new"]["cost_nano"] > expected["new"]["cost_nano"]
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_nothing_is_written_and_it_says_how_many_would_do(
     farthing: Farthing, bundle: Path
 ) -> None:
@@ -268,6 +269,7 @@ def test_what_is_missing_is_said_in_one_line(
     assert "no such file" in refused("rollback", "none.toml", "--policy", "letters").lower()
 
 
+@pytest.mark.slow
 def test_rolling_back_restores_the_bytes_and_the_log_says_who_decided_when(
     farthing: Farthing, bundle: Path
 ) -> None:
@@ -325,6 +327,7 @@ def logged() -> list[Deployed]:
     return asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_where_nothing_more_is_proved_the_version_before_is_named(
     farthing: Farthing, bundle: Path
 ) -> None:

@@ -65,6 +65,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_without_a_yes(farthing: Farthing, endpoint: Endpoint, log: Path) -> None:
     models = ("--models", f"{endpoint.url}#nano", "--reference", f"{endpoint.url}#large")
     done = farthing("try", log, *models, *PRICES, "--max-cost", "1", "--sample", "20")
@@ -183,6 +184,7 @@ def test_a_model_that_the_endpoint_lacks_is_said_once(
     assert "nano: 20 x bad_request, $0.0000\n" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("odd", "left"), [(6, True), (60, False)])
 def test_a_few_other_system_prompts_are_left_out(
     farthing: Farthing, endpoint: Endpoint, log: Path, odd: int, left: bool

@@ -57,6 +57,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "serve.toml"
 
 
+@pytest.mark.slow
 def test_what_is_watched_is_shown_and_an_alarm_closed(
     farthing: Farthing, refused: Refused, config: str
 ) -> None:

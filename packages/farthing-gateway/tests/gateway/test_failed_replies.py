@@ -439,6 +439,7 @@ MARKED = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(reply=MARKED, usage=COUNTS, stream=st.booleans())
 def test_a_reply_marked_failed_is_no_evidence_and_costs_no_more_than_it_says(

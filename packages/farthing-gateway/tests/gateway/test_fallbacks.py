@@ -87,6 +87,7 @@ def adds_up(receipt: Any, database: str) -> None:
     assert len(receipt["calls"]) == total(database).settled.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_policys_fallback_answers_where_its_models_fail(
     tmp_path: Path, bundle: Path, *, stream: bool

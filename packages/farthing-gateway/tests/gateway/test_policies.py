@@ -104,6 +104,7 @@ def test_what_is_recorded_of_a_task_is_asked_as_the_task_says(
     assert sorted(asked) == [("large-2026", 50, 1.0), ("small-2026", 50, 1.0)]
 
 
+@pytest.mark.slow
 def test_parity_promises_no_share_of_right_answers(tmp_path: Path) -> None:
     made_bundle(tmp_path, "parity")
     with Endpoint(letter) as stub, gateway(tmp_path, config(stub, tmp_path / "bundle")) as running:
@@ -158,6 +159,7 @@ def test_a_damaged_bundle_keeps_no_other_from_being_read(tmp_path: Path, bundle:
     assert policy.load() == []  # said once, not every two seconds
 
 
+@pytest.mark.slow
 def test_what_is_said_of_one_mode_is_not_said_of_another(tmp_path: Path) -> None:
     unproved_bundle(tmp_path)
     folder = json.dumps(str(tmp_path / "bundle"))
@@ -411,6 +413,7 @@ def _learn(running: Running) -> None:
     assert farthing([*asked, "--out", str(running.folder / "bundle")]) == 0
 
 
+@pytest.mark.slow
 def test_a_pacer_chooses_the_mode_where_a_request_does_not(tmp_path: Path, bundle: Path) -> None:
     folder = json.dumps(str(bundle))
     modes = f"[policies.letters.modes]\nfirst = {folder}\nsecond = {folder}\n"

@@ -219,6 +219,7 @@ ANY: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(said=st.dictionaries(st.sampled_from(NAMES), ANY))
 @settings(max_examples=60, deadline=None)
 def test_nothing_in_arguments_texts_or_schemas_is_a_place(said: dict[str, Any]) -> None:

@@ -213,6 +213,7 @@ WHOLE = {"temperature": 0.0, "user": "somebody", "stream": False}
 """What clients sent beside messages: no limit, which no reply came near."""
 
 
+@pytest.mark.slow
 def test_a_log_is_served_with_its_promise_under_its_own_system_prompt(
     tmp_path: Path, server: Endpoint
 ) -> None:
@@ -232,6 +233,7 @@ def test_a_log_is_served_with_its_promise_under_its_own_system_prompt(
     assert "max_tokens of small (5 instead of nothing)" in cut["says"]
 
 
+@pytest.mark.slow
 def test_a_price_far_from_the_recorded_one_ends_the_promise(
     tmp_path: Path, server: Endpoint
 ) -> None:
@@ -243,6 +245,7 @@ def test_a_price_far_from_the_recorded_one_ends_the_promise(
         assert ("a call of small cost $0.00003 in the" in said["says"]) == (promise == "none")
 
 
+@pytest.mark.slow
 def test_what_a_section_adds_and_leaves_out_is_part_of_what_is_sent(
     tmp_path: Path, server: Endpoint
 ) -> None:
@@ -258,6 +261,7 @@ def test_what_a_section_adds_and_leaves_out_is_part_of_what_is_sent(
     assert "temperature of small (1 instead of 0)" in said["says"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prompts", "before", "why"),
     [
@@ -274,6 +278,7 @@ def test_a_log_of_other_prompts_is_served_without(
     assert why in said["says"]
 
 
+@pytest.mark.slow
 def test_a_log_without_parameters_is_of_unknown_provenance(
     tmp_path: Path, server: Endpoint
 ) -> None:
@@ -292,6 +297,7 @@ class Own(PlainAgent):
     sent = None  # type: ignore[assignment]
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_not_say_what_it_sends_is_not_the_same(tmp_path: Path) -> None:
     bundle = bundles.load(spent(tmp_path, [SYSTEM], WHOLE))
     agents = tuple(Own(ScriptedModel({}, name=name), name) for name in ("small", "large"))
@@ -319,6 +325,7 @@ def table(tmp_path: Path) -> Path:
     return proved(tmp_path, tmp_path / "calls.csv")
 
 
+@pytest.mark.slow
 def test_unknown_provenance_is_said_wherever_the_promise_is(
     tmp_path: Path, server: Endpoint, table: Path
 ) -> None:
@@ -356,6 +363,7 @@ def shown(folder: Path, server: Endpoint, bundle: Path, system: str = SYSTEM) ->
         return {name: words(browser, f"/admin/{name}") for name in ("certificates", "policies")}
 
 
+@pytest.mark.slow
 def test_traffic_of_another_tool_is_told_from_the_collected(
     tmp_path: Path, server: Endpoint, collected: Path
 ) -> None:

@@ -238,6 +238,7 @@ BODY = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(BODY | JSON, st.dictionaries(st.sampled_from(["X-Farthing-Budget", "a"]), st.text()))
 @settings(deadline=None, max_examples=150)
 def test_any_json_is_read_or_refused(body: Any, headers: dict[str, str]) -> None:

@@ -112,6 +112,7 @@ def test_sums_are_those_of_all_requests_each_once(where: str) -> None:
     asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_writers_that_add_to_the_same_sums_lose_nothing(where: str) -> None:
     generator = np.random.default_rng(1)
     requests = [made(number, generator) for number in range(600)]

@@ -274,6 +274,7 @@ def test_the_version_of_others_in_the_database_is_theirs(bare: str) -> None:
     assert rows(bare)["alembic_version"] == [("9999",)]
 
 
+@pytest.mark.slow
 def test_who_serves_tables_of_this_version_loads_nothing_that_makes_tables(where: str) -> None:
     script = f"""
 import asyncio, sys

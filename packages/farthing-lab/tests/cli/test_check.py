@@ -25,6 +25,7 @@ FALSE = {
 }
 
 
+@pytest.mark.slow
 def test_new_questions_of_the_same_mix_and_of_another(farthing: Farthing, runs: Path) -> None:
     sizes = ("--train", 60, "--calibrate", 130, "--test", 10)
     common = ("--bundle", "b", "--traces", runs, *sizes)
@@ -39,6 +40,7 @@ def test_new_questions_of_the_same_mix_and_of_another(farthing: Farthing, runs: 
     assert (other.code, "does not apply" in " ".join(other.out.split())) == (1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", FALSE)
 def test_what_an_older_rule_proved_falsely_is_named(
     which: str, farthing: Farthing, runs: Path

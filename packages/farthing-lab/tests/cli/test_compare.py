@@ -84,6 +84,7 @@ def test_a_preset_has_the_sizes_of_the_paper(farthing: Farthing) -> None:
     assert "times the known optimum" not in done.out  # fixed depth promises nothing
 
 
+@pytest.mark.slow
 def test_a_pool_of_models_can_be_compared(farthing: Farthing, pool: Path) -> None:
     done = farthing("compare", "--traces", pool, *QUICK)
     assert done.code == 0
@@ -191,6 +192,7 @@ def test_a_comparison_under_each_promise(farthing: Farthing, pool: Path, promise
     assert Path("report/report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_winner_is_said_to_carry_no_certificate(farthing: Farthing, runs: Path) -> None:
     done = farthing("compare", "--traces", runs, *QUICK)
     said = "A comparison's winner carries no certificate: run `farthing recommend` or `calibrate`."

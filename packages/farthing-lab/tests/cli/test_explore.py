@@ -51,6 +51,7 @@ def test_money_first_beside_what_others_bring(
     assert farthing(*given, "--value-of", "large").out == done.out, "the same seed gives the same"
 
 
+@pytest.mark.slow
 def test_json_and_a_record_that_others_are_judged_by(farthing: Farthing, traces: Path) -> None:
     done = farthing(
         *("study", "explore", "--traces", traces, "--budget", "0.3", "--bandit", "knapsack"),

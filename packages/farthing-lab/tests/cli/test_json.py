@@ -60,6 +60,7 @@ def test_what_cannot_be_proved_is_said_with_the_same_exit_code(
     assert found["left"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_has_every_figure(farthing: Farthing, bundle: str, runs: Path) -> None:
     common = ("--bundle", bundle, "--traces", runs)
     bare = document(farthing("evaluate", *common, "--json"))
@@ -108,6 +109,7 @@ def test_a_check_says_whether_the_certificate_applies(farthing: Farthing, runs: 
         assert found["sizes"] == {"calibrate": 130, "new": 200 if applies else 300}
 
 
+@pytest.mark.slow
 def test_a_comparison_prints_the_rows_of_its_file(farthing: Farthing, runs: Path) -> None:
     asked = ("--policies", "random,fixed", "--splits", 3, "--workers", 1, "--out", "report")
     done = farthing("compare", "--traces", runs, *asked, "--json")
@@ -173,6 +175,7 @@ def test_what_goes_wrong_leaves_stdout_empty(farthing: Farthing) -> None:
     assert done.err.startswith("farthing: absent.jsonl")
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_json_and_nothing_else(runs: Path) -> None:
     program = Path(sys.executable).with_name("farthing")
     command = [str(program), "traces", "info", str(runs), "--json"]

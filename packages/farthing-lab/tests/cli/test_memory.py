@@ -47,6 +47,7 @@ def test_contexts_of_new_questions_within_the_budget(farthing: Farthing, folder:
     assert set(lines[0]["tiers"]) == {"search", "link", "filter", "rank", "read"}
 
 
+@pytest.mark.slow
 def test_half_of_the_graded_ones_are_held_out(farthing: Farthing, folder: Path) -> None:
     given = ("--documents", folder / "docs.jsonl", "--graded", folder / "graded.jsonl")
     found = json.loads(

@@ -143,6 +143,7 @@ def test_no_question_is_used_twice_without_a_word(farthing: Farthing, runs: Path
     assert "note:" not in farthing("evaluate", *asked, *sizes).err
 
 
+@pytest.mark.slow
 def test_a_promise_is_not_replaced_without_a_word(farthing: Farthing, runs: Path) -> None:
     train = ("train", "--traces", runs, "--policy", "random", "--out", "b")
     calibrate = ("calibrate", "--bundle", "b", "--traces", runs, "--alpha")
@@ -291,6 +292,7 @@ def test_the_mix_to_come_is_given_as_a_file(farthing: Farthing, runs: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_a_mix_that_differs_in_more_than_round_1_is_refused(
     farthing: Farthing, refused: Callable[..., str], runs: Path
 ) -> None:

@@ -24,6 +24,7 @@ def test_a_file_survives_the_way_through_a_store(farthing: Farthing, runs: Path)
     assert Path("b.jsonl").read_text() == gzip.decompress(runs.read_bytes()).decode()
 
 
+@pytest.mark.slow
 def test_what_is_only_read_stays_as_it_is(farthing: Farthing, runs: Path) -> None:
     farthing("traces", "import", runs, "--store", "a.db")
     Path("closed").mkdir()
@@ -94,6 +95,7 @@ def test_what_cannot_be_imported_is_said(farthing: Farthing, runs: Path) -> None
     assert "name it .jsonl or .jsonl.gz" in said
 
 
+@pytest.mark.slow
 def test_every_form_of_the_same_traces_is_described_alike(farthing: Farthing, runs: Path) -> None:
     farthing("traces", "import", runs, "--store", "a.db")
     farthing("traces", "export", "--store", "a.db", "--out", "a.jsonl")

@@ -176,6 +176,7 @@ def test_who_takes_part_changes_nothing_for_the_others(small: Dataset) -> None:
     assert row_of(alone, "random") == row_of(together, "random")
 
 
+@pytest.mark.slow
 def test_what_is_filled_in(small: Dataset) -> None:
     found = compare(small, Plan((ALPHA,), QUICK, splits=2, workers=1))
     assert found.sizes == {"train": 180, "calibrate": 60, "test": 60}
@@ -205,6 +206,7 @@ def test_recorded_replies_are_replayed_and_missing_ones_said(small: Dataset) -> 
         assert row_of(found, name).note == "no replies recorded"
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_training_keeps_the_policies_that_were_done(small: Dataset) -> None:
     def watch(event: Event) -> None:
         if event.name.startswith("stopping"):

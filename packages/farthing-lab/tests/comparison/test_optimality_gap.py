@@ -87,6 +87,7 @@ def test_every_row_is_held_against_the_optimum_at_its_own_coverage(small: Datase
         assert all(value > least for value in row_of(found, name).per_split[TIMES_OPTIMUM])
 
 
+@pytest.mark.slow
 def test_questions_that_were_made_up_are_called_so(small: Dataset) -> None:
     plan = Plan((ALPHA,), ("fixed-1",), splits=1)
     figures = "the paper's figures for hotpotqa with llama-2-7b"

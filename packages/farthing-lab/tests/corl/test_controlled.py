@@ -310,6 +310,7 @@ def crowd(meter: Meter, budget_nano: int | None, n: int) -> list[Controlled]:
     return asyncio.run(play())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0, 400, 400_000, 3_000_000, 70_000_000])
 def test_no_hard_budget_is_exceeded_by_any_of_a_thousand_at_once(budget: int) -> None:
     done = crowd(Meter(), budget, 1_000)

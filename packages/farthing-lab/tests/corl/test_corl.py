@@ -124,6 +124,7 @@ def test_what_experts_give_is_what_they_were_asked(scripted: Scripted) -> None:
     assert same == [bool(yes) for yes in is_four]
 
 
+@pytest.mark.slow
 def test_an_evaluation_counts_each_question_once_in_each_mode(scripted: Scripted) -> None:
     opened = scripted(calls("large"))
     steps: list[tuple[int, int]] = []

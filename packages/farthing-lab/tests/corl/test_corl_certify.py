@@ -196,6 +196,7 @@ def pool_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pool(tmp_path_factory.mktemp("corl"))
 
 
+@pytest.mark.slow
 def test_traces_hold_what_experts_and_episodes_cost_and_answer(pool_file: Path) -> None:
     with PoolSession.of(read_pool(pool_file)) as opened:
         questions = opened.pool.questions.sample("calibrate", 12, 0)
@@ -218,6 +219,7 @@ def test_traces_hold_what_experts_and_episodes_cost_and_answer(pool_file: Path) 
     assert correct[3:].tolist() == [one.tolist() for one in right]
 
 
+@pytest.mark.slow
 def test_each_question_does_one_thing(pool_file: Path) -> None:
     steps: list[tuple[int, int]] = []
     with PoolSession.of(read_pool(pool_file)) as opened:
@@ -238,6 +240,7 @@ def test_the_reference_is_an_expert(pool_file: Path) -> None:
         certify(opened, Parity("nobody"), 10)
 
 
+@pytest.mark.slow
 def test_agreement_takes_no_accepted_answers_if_the_expert_is_named(
     pool_file: Path, tmp_path: Path
 ) -> None:

@@ -175,6 +175,7 @@ def test_it_goes_on_after_a_kill_as_if_there_was_none(
     assert not (outs[1] / folders.TRAINING).exists()
 
 
+@pytest.mark.slow
 def test_it_learns_to_speak(pool_file: Path, tmp_path: Path) -> None:
     losses: list[float] = []
     course = replace(PLAN.course, steps=12 * BUCKET, adam=0.02)

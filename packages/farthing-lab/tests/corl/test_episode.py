@@ -142,6 +142,7 @@ CALL = st.sampled_from(["<call>small</call>", "<call>large: a?</call>"])
 STEP = st.tuples(TEXT | CALL, TEXT, st.sampled_from(["reply", "fail", "refuse"]))
 
 
+@pytest.mark.slow
 @given(st.lists(STEP, min_size=3, max_size=3))
 def test_whatever_is_written_an_episode_is_sound(steps: list[tuple[str, str, str]]) -> None:
     play = start()

@@ -139,6 +139,7 @@ def test_a_hook_leaves_what_it_is_given_and_sees_each_row_alone(hook: LogitsHook
         assert torch.equal(made(logits[row : row + 1], [one])[0], together[row])
 
 
+@pytest.mark.slow
 def test_without_calls_nobody_is_called_in_training() -> None:
     episodes = play(speaker(no_calls))
     written = [symbol for one in episodes for s in one.segments for symbol in s.ids]

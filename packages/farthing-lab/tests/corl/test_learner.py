@@ -300,6 +300,7 @@ def test_hooks_change_what_is_sampled() -> None:
     assert (log.updates[0].malformed, log.updates[0].tokens) == (1.0, 2 * 3 * 12)
 
 
+@pytest.mark.slow
 def test_modes_are_drawn_for_each_prompt_and_all_come() -> None:
     modes: Counter[str] = Counter()
     pairs: list[Asked] = []

@@ -52,6 +52,7 @@ def certified(play: Any, n: int = 400) -> Certified:
     return certify_modes(ModalThinker("thinker", MODES, play), QUESTIONS, ASKED, n=n)
 
 
+@pytest.mark.slow
 def test_low_within_two_points_of_high_is_proved_where_it_is_so() -> None:
     play = Scripted(low=0.005)
     found = certified(play)
@@ -62,6 +63,7 @@ def test_low_within_two_points_of_high_is_proved_where_it_is_so() -> None:
     assert play.asked == dict.fromkeys(MODES, CHOOSING + 2 * 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "chosen"),
     [({"low": 0.03}, "medium"), ({"low": 0.03, "medium": 0.03}, None)],

@@ -20,6 +20,7 @@ TEXTS = st.text(max_size=60) | st.lists(WORDS, max_size=30).map(" ".join)
 """Any characters; and words that come again, so that counts add up and cancel."""
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(TEXTS, min_size=1, max_size=5))
 @example([""])

@@ -92,6 +92,7 @@ def test_a_critic_stands_where_the_network_does() -> None:
     assert {part.device.type for one in critics for part in one.parameters()} == {"meta"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gae", "group"])
 def test_the_base_stays_as_it_is_to_the_last_bit(kind: Literal["gae", "group"]) -> None:
     net = network()
@@ -165,6 +166,7 @@ class Apart:
         return self.net.model(tokens).last_hidden_state  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_updates_are_those_of_a_training_with_copies_of_the_whole_network() -> None:
     one, other = network(), network()
     figures = updated(one, 3)
@@ -179,6 +181,7 @@ def test_updates_are_those_of_a_training_with_copies_of_the_whole_network() -> N
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_the_adapter_the_head_and_their_optimizers(tmp_path: Path) -> None:
     net = network()
     trainer = MaskedTrainer(Learners.of(net, SETTINGS), SETTINGS)

@@ -119,6 +119,7 @@ def test_a_budget_beyond_the_limit_binds_nothing(url: str) -> None:
     assert read(ask(url, thinking_token_budget=10**18 - 1)) == read(ask(url))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [-1, 2**63])
 def test_a_seed_that_no_generator_takes_is_refused(url: str, seed: int) -> None:
     with pytest.raises(HTTPError) as refused:

@@ -178,6 +178,7 @@ def test_what_others_wrote_is_read_all_the_same() -> None:
     assert not all(torch.equal(plain[name], changed[name]) for name in plain)
 
 
+@pytest.mark.slow
 def test_the_reference_stays_as_the_policy_began() -> None:
     net = tiny()
     settings = Settings("gae", actor_rate=0.01)

@@ -192,6 +192,7 @@ def test_a_stream_is_the_reply_in_events(url: str) -> None:
     assert text == post(url, body)[1]["choices"][0]["message"]["content"]
 
 
+@pytest.mark.slow
 def test_a_client_that_goes_away_harms_nobody(url: str) -> None:
     async def leave() -> list[str]:
         model = OpenAISettings(model="tiny", url=url).open(PRICES)

@@ -42,6 +42,7 @@ def test_fresh_questions_are_answered_as_often_as_the_page_says(
         assert fisher_exact(counts).pvalue > 1e-4, (now, before)  # 105 such tests
 
 
+@pytest.mark.slow
 def test_a_few_fresh_questions_are_answered(networks: dict[str, Any]) -> None:
     """Quickly: the large one solves a chain that the small one does not."""
     text = "c=b*7+2;d=c*3+9;a=4;e=d*9+1;b=a*3+5;h=b*7;f=e*3+4;f?"

@@ -92,6 +92,7 @@ class KilledError(Exception):
     """Ends a training as a kill does."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

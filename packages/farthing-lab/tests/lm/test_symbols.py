@@ -67,6 +67,7 @@ def test_there_are_fewer_than_64_symbols_and_no_two_are_equal() -> None:
     assert (NUMBERS[PAD], NUMBERS[END]) == (0, 1)
 
 
+@pytest.mark.slow
 @given(problems, st.sampled_from(MODES), st.sampled_from(EXPERTS))
 def test_both_read_what_networks_are_taught_alike(
     problem: ChainProblem, mode: str, expert: str
@@ -77,6 +78,7 @@ def test_both_read_what_networks_are_taught_alike(
         assert read(text) == encode(text)
 
 
+@pytest.mark.slow
 @given(texts)
 def test_both_read_anything_alike(text: str) -> None:
     assert read(text) == encode(text)

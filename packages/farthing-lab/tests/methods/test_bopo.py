@@ -118,6 +118,7 @@ def test_without_a_price_the_best_is_always_large_and_at_a_high_one_always_small
     assert evaluate(CONFIG, high.chances, worth(0.0)).cost_nano == CONFIG.steps * 100_000
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.floats(0, 1))
 def test_more_money_is_never_worse(seed: int, price: float) -> None:
     values = [optimum(tiny(seed), worth(price, 2), budget).value for budget in range(0, 90, 5)]
@@ -219,6 +220,7 @@ def learned(price: float) -> BopoFit:
     return learn(chain, config, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("price", "share"),
     [

@@ -203,6 +203,7 @@ def test_the_threshold_and_the_figures_follow_the_new_policy(recording: Recordin
         assert now.figures == pytest.approx(want | {"violation": now.done.violation})
 
 
+@pytest.mark.slow
 def test_the_discount_grows_with_rounds_that_are_decided_as_in_hindsight() -> None:
     """Round by round, by the definition: k first decisions against those of the batch's others."""
     questions = everything()

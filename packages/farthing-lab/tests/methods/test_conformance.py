@@ -40,6 +40,7 @@ PRESET = "hotpotqa-llama2-7b"
 Case = tuple[Policy, TraceArrays]
 
 
+@pytest.mark.slow
 def test_every_class_of_policies_has_an_example() -> None:
     """But the one that knows the generator: it is asked about generated questions alone."""
     by_name = {card.name: card for card in in_rounds_or_calls()}

@@ -66,6 +66,7 @@ def test_it_finds_what_the_questions_came_from(name: str, wrong: int) -> None:
     assert abs(model.share @ model.base_first - config.mix @ config.per_level("base_first")) < 0.03
 
 
+@pytest.mark.slow
 def test_rounds_that_were_not_recorded_teach_nothing() -> None:
     full = generate(CONFIG, 400, np.random.default_rng(3))
     cut = replace(
@@ -88,6 +89,7 @@ def test_conversations_without_a_signal_are_weighed_by_answers_alone() -> None:
     assert np.isfinite(model.outlook(bare)).all()
 
 
+@pytest.mark.slow
 def test_a_conversation_may_be_long() -> None:
     """Of 200 rounds the probability is smaller than any number that a computer has."""
     short = generate(replace(CONFIG, rounds=10), 40, np.random.default_rng(5))

@@ -80,6 +80,7 @@ def test_cpo_is_right_just_as_often_as_asked() -> None:
     assert mean["cost"] == mean["length"] == pytest.approx(1.25, abs=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [Fraction(1, 10), Fraction(4, 5)])
 def test_cpo_online_follows_the_questions_that_ccpo_meets(alpha: Fraction) -> None:
     """Step by step, with kappa* of the policy that ships; it hardly moves, so sets get empty."""

@@ -66,6 +66,7 @@ def test_the_last_round_leaves_nothing_to_find() -> None:
     assert (ever[:, :-1] >= soon - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_one_conversation_is_weighed_as_many_are() -> None:
     config = preset("hotpotqa-llama2-7b").config
     model = replace(known(config), wrong_answers=2)  # so that more are given than there are

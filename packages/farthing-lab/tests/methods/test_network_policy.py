@@ -59,6 +59,7 @@ def test_scores_are_the_formula_whatever_the_block(
     np.testing.assert_allclose(policy.scores(traces), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 499), st.integers(1, 40), st.integers(1, 4))
 @settings(deadline=None, max_examples=60)
 def test_a_question_alone_scores_to_the_bit_what_it_scores_among_many(

@@ -106,6 +106,7 @@ def test_it_goes_on_until_an_answer_is_sure_enough() -> None:
             assert not scores[i, :end, :2].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["rounds", "calls"])
 def test_a_bundle_of_it_loads_without_learning_libraries(tmp_path: Path, space: SpaceName) -> None:
     traces = drawn(80)

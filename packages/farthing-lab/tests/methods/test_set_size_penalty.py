@@ -76,6 +76,7 @@ def test_the_dearer_an_answer_the_smaller_the_set(train: TraceArrays) -> None:
     assert all(each["coverage"] >= 0.9 for each in found)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_policy(train: TraceArrays) -> None:
     policies = [
         SetSizePenaltyLearner(QUICK).fit(train, Fraction(1, 10), 5, Silent()).policy for _ in "ab"

@@ -87,6 +87,7 @@ def fitted(name: str, traces: TraceArrays) -> InRounds:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["repeats", "settled", "dtrec", "stopping", "uala"])
 def test_a_prefix_is_paid_and_its_last_answer_given(name: str) -> None:
     """Enumerate every prefix at every threshold; kappa* is the largest one that covers."""
@@ -217,6 +218,7 @@ def small_pool() -> TraceArrays:
     return assemble([Trace(id=f"q{i}", gold=["4"], calls=calls) for i in range(30)])
 
 
+@pytest.mark.slow
 def test_agreement_with_the_full_thought_is_proved_and_saves(tmp_path: Path) -> None:
     recorded = thoughts(400, 4)
     dataset = Dataset("thoughts", recorded)
@@ -240,6 +242,7 @@ def test_agreement_with_the_full_thought_is_proved_and_saves(tmp_path: Path) -> 
     assert new.cost_nano.sum() < 0.9 * fresh.cost_nano[:, 0, -1].sum()
 
 
+@pytest.mark.slow
 def test_where_every_cut_is_as_right_as_the_end_the_first_is_enough() -> None:
     found = recommend(Dataset("even", thoughts(200, 6, even=True)), Parity(epsilon=Fraction(1, 20)))
     assert found.reference == "cut-5"
@@ -248,6 +251,7 @@ def test_where_every_cut_is_as_right_as_the_end_the_first_is_enough() -> None:
     assert found.found.value.yours.cost_nano / found.found.value.yours.questions < 1.2 * cheapest
 
 
+@pytest.mark.slow
 def test_coverage_of_sets_of_cuts() -> None:
     found = recommend(Dataset("thoughts", thoughts(300, 7)), Coverage("0.9"))
     assert found.bundle.certificate is not None

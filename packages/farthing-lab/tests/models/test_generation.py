@@ -268,6 +268,7 @@ def test_nothing_left_to_take_is_said() -> None:
     assert generate(network, []) == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")  # between the two libraries
 def test_a_network_in_an_adapter_makes_the_logits_of_the_last_place_alone() -> None:
     import peft  # noqa: PLC0415 - slow to load

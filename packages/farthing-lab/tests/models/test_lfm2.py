@@ -52,6 +52,7 @@ def encoded(folder: Path, texts: Sequence[str]) -> list[list[int]]:
     return [tokenizer.apply_chat_template([{"content": t}])["input_ids"] for t in texts]
 
 
+@pytest.mark.slow
 def test_texts_are_continued_as_the_library_does(folder: Path) -> None:
     rows = [
         GenerationRow(ids, 40 + 5 * k, ends=frozenset({1}), top_logprobs=3)
@@ -127,6 +128,7 @@ def test_every_shipped_folder_is_read_as_the_library_reads_it(path: Path) -> Non
         assert mine.decode([*numbers, 1], skip_special_tokens=True) == skipped
 
 
+@pytest.mark.slow
 def test_the_packages_models_answer_without_pytorch() -> None:
     program = f"""
 import asyncio, sys

@@ -104,6 +104,7 @@ def test_a_prompt_that_does_not_fit_is_refused(model: LocalModel) -> None:
         answer(model, ask("x" * 500, max_tokens=20))
 
 
+@pytest.mark.slow
 def test_cancelling_stops_the_generation(model: LocalModel) -> None:
     async def cancel() -> None:
         task = asyncio.create_task(model.complete(ask("Hi", max_tokens=450)))
@@ -171,6 +172,7 @@ def test_prompts_that_are_under_way_together_share_the_time_that_is_paid_for(
     assert max(done.latency_s for done in short) < long.latency_s, "answered when they ended"
 
 
+@pytest.mark.slow
 def test_cancelling_one_caller_leaves_the_others_of_its_batch(model: LocalModel) -> None:
     async def cancel() -> Completion:
         tasks = [
@@ -218,6 +220,7 @@ def test_missing_weights_are_the_users_error(tmp_path: Path) -> None:
         LocalSettings(model="tiny", path=str(tmp_path)).open(PriceTable())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")  # between the two libraries
 def test_an_adapter_answers_as_the_weights_that_it_is_merged_into(
     model: LocalModel, folder: Path, tmp_path: Path

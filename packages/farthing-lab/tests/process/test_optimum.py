@@ -200,6 +200,7 @@ def test_with_one_bin_histories_are_the_ways_to_be_equal() -> None:
     assert [len(h) for h in enumerate_histories(config, 4)] == bell_numbers_of_2t
 
 
+@pytest.mark.slow
 def test_sampled_histories_have_the_enumerated_frequencies() -> None:
     n = 200_000
     traces = generate(USUAL, n, np.random.default_rng(5))
@@ -218,6 +219,7 @@ def test_sampled_histories_have_the_enumerated_frequencies() -> None:
     assert counts[~often].sum() == pytest.approx(expected[~often].sum(), abs=4 * n**0.5 / 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [USUAL, shift_mix(USUAL, (0.2, 0.8))])
 def test_replaying_its_scores_attains_the_optimum(config: GeneratorConfig) -> None:
     traces = generate(config, 100_000, np.random.default_rng(11))
@@ -231,6 +233,7 @@ def test_replaying_its_scores_attains_the_optimum(config: GeneratorConfig) -> No
         assert (ended.cost_nano.mean() > config.round_cost_nano[0] * 1.01) or price < 1e6
 
 
+@pytest.mark.slow
 def test_no_random_threshold_policy_beats_it() -> None:
     rng = np.random.default_rng(3)
     traces = generate(USUAL, 30_000, rng)
@@ -240,6 +243,7 @@ def test_no_random_threshold_policy_beats_it() -> None:
         assert beats(USUAL, traces, score, rng.uniform(0.05, 0.9)) < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

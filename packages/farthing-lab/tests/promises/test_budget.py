@@ -18,6 +18,7 @@ def draw(rng: np.random.Generator, n: int = 200) -> Spending:
     return Spending((shares * MOST).astype(np.int64), rng.random((n, 3)) < [0.5, 0.7, 0.9], MOST)
 
 
+@pytest.mark.slow
 def test_a_point_over_budget_is_as_rare_as_promised() -> None:
     rng = np.random.default_rng(0)
     chosen = [budget_point(draw(rng), MOST // 10, DELTA) for _ in range(RUNS)]

@@ -350,6 +350,7 @@ def test_groups_need_a_group() -> None:
         groups.certify(Grouped(np.array([]), np.array([], int), ()), "0.1", fingerprint=MARK)
 
 
+@pytest.mark.slow
 @example(Fraction(5, 2**40))  # a decimal of more digits than the decimal module keeps
 @given(st.fractions(min_value=0, max_value=1).filter(lambda f: 0 < f < 1))
 @settings(deadline=None)

@@ -41,6 +41,7 @@ def observed(x: FloatArray, rng: np.random.Generator, *, hidden: float = 0.0) ->
     return Observed(values, np.exp(x - 0.5))
 
 
+@pytest.mark.slow
 def test_refusals_are_as_rare_as_stated_under_covariate_shift() -> None:
     rng = np.random.default_rng(2)
     runs, refused, ignoring = 500, 0, 0

@@ -35,6 +35,7 @@ def batch_errors(scores: FloatArray, kappas: FloatArray, batch: int) -> FloatArr
     return np.array(misses)
 
 
+@pytest.mark.slow
 @given(streams, alphas, st.integers(1, 12), starts)
 @settings(deadline=None, max_examples=300)
 def test_the_long_run_bound_on_any_stream(

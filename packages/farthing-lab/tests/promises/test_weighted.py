@@ -23,6 +23,7 @@ questions = st.lists(
 levels = st.integers(1, 19).map(lambda i: Fraction(i, 20))
 
 
+@pytest.mark.slow
 @given(questions, st.integers(1, 9), levels)
 @settings(deadline=None)
 def test_it_covers_whom_the_weighted_p_value_covers(
@@ -71,6 +72,7 @@ def test_the_common_threshold_is_that_of_the_heaviest_question() -> None:
     assert kappas[3] == 0
 
 
+@pytest.mark.slow
 def test_coverage_holds_in_the_target_mix_where_split_conformal_fails() -> None:
     """Hard questions are a fifth of the calibration mix and 4/5 of the target."""
     rng = np.random.default_rng(1)

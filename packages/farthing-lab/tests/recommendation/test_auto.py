@@ -28,6 +28,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "cards", lambda: [card(name) for name in names])
 
 
+@pytest.mark.slow
 def test_the_door_takes_the_method_and_says_which() -> None:
     train = questions(pool(200))
     policy = ft.fit("auto", train, seed=3)

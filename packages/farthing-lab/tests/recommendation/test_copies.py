@@ -223,6 +223,7 @@ def uneven(traces: TraceArrays) -> TraceArrays:
     return often.take(first | (which < n // 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holdout", [None, 60])
 def test_figures_are_of_distinct_questions(
     monkeypatch: pytest.MonkeyPatch, holdout: int | None
@@ -266,6 +267,7 @@ def test_what_a_proof_is_worth_is_of_distinct_questions(policies: dict[str, Bund
     assert kept.value == value_on(kept, proving(part).distinct()) != value_on(kept, proving(part))
 
 
+@pytest.mark.slow
 def test_the_mix_that_is_to_come_is_of_distinct_questions(policies: dict[str, Bundle]) -> None:
     target = uneven(ft.generate("hotpotqa-llama2-7b", 200, seed=8).arrays)
     part = Questions(ROUNDS, ROUNDS)
@@ -284,6 +286,7 @@ def found() -> Recommendation:
     return recommend_quickly(asked_again(pool(700), 3), holdout=98)
 
 
+@pytest.mark.slow
 def test_a_recommendation_proves_and_measures_distinct_questions(found: Recommendation) -> None:
     certificate, traces = found.certificate, asked_again(pool(700), 3)
     parts = split_four_ways(traces, 0, Roles(choose=False, measure=False, holdout=98))
@@ -297,6 +300,7 @@ def test_a_recommendation_proves_and_measures_distinct_questions(found: Recommen
     assert [len(met[part]) for part in ("train", "calibrate")] == [630 + 210, 1_176 + 392]
 
 
+@pytest.mark.slow
 def test_those_that_prove_are_measured_as_distinct_questions_too() -> None:
     """Where nothing is held out."""
     found = recommend_quickly(asked_again(pool(700), 3))
@@ -318,6 +322,7 @@ def test_questions_that_choose_are_distinct_as_well() -> None:
     assert [len(met[part]) for part in ("choose", "calibrate")] == [351 + 117, 825 + 275]
 
 
+@pytest.mark.slow
 def test_the_screen_and_the_notes_say_how_many_are_distinct(found: Recommendation) -> None:
     said = "2,100 requests, 700 distinct questions"
     assert any(note.startswith(said) for note in found.notes)
@@ -374,6 +379,7 @@ def test_a_comparison_draws_distinct_questions() -> None:
 # per request
 
 
+@pytest.mark.slow
 def test_a_promise_by_request_is_proved_and_measured_on_all_of_them() -> None:
     """Some measure whatever their number, as no interval is known for those that prove."""
     found = recommend_quickly(asked_again(pool(700), 3), replace(LARGE, per="request"))

@@ -26,6 +26,7 @@ def test_the_same_mix_has_equal_weights_and_a_constant_feature_does_no_harm() ->
     assert effective_size(weights) > 900
 
 
+@pytest.mark.slow
 def test_estimated_weights_mend_coverage() -> None:
     """The score depends on the feature; 300 calibrations with weights fitted once elsewhere."""
     rng = np.random.default_rng(2)

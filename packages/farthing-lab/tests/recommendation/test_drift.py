@@ -30,6 +30,7 @@ def folder(small: Dataset, tmp_path: Path) -> Path:
     return tmp_path / "b"
 
 
+@pytest.mark.slow
 def test_the_same_mix_rarely_raises_an_alarm(small: Dataset, folder: Path) -> None:
     new = [generate(SAME, 100, np.random.default_rng(100 + i)) for i in range(20)]
     found = [check(folder, small.traces, part, split=Split(0)) for part in new]
@@ -46,6 +47,7 @@ def test_another_mix_is_noticed(small: Dataset, folder: Path) -> None:
     assert "does not apply" in found.sentence()
 
 
+@pytest.mark.slow
 def test_a_selective_promise_is_checked_by_the_scores_of_the_policy_that_buys(
     small: Dataset, folder: Path
 ) -> None:

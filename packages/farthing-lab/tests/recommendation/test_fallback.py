@@ -71,6 +71,7 @@ def tried(
     return calibrate(folder, pool, asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["fixed-2", "always-small"])
 def test_it_asks_the_reference_and_nobody_else(
     pool: TraceArrays, tmp_path: Path, policy: str
@@ -177,6 +178,7 @@ def test_from_python_the_trained_policy_is_calibrated_too(
     assert (again.bundle.kind, again.bundle.trained) == ("fixed", None)
 
 
+@pytest.mark.slow
 def test_otherwise_it_is_left_as_it_was(pool: TraceArrays, tmp_path: Path) -> None:
     folder = tmp_path / "b"
     train(Dataset("", pool), "fixed-2", ALPHA, folder)
@@ -196,6 +198,7 @@ def test_otherwise_it_is_left_as_it_was(pool: TraceArrays, tmp_path: Path) -> No
         assert (folder / BODY).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_rounds_are_left_as_they_were(tmp_path: Path) -> None:
     config = preset("hotpotqa-llama2-7b").config
     rounds = generate(config, 300, np.random.default_rng(0))
@@ -227,6 +230,7 @@ def test_the_refusal_says_what_would_probably_do(
     assert says in tried(pool, tmp_path / "b", asked).outlook
 
 
+@pytest.mark.slow
 def test_so_does_that_of_a_selective_promise(pool: TraceArrays, tmp_path: Path) -> None:
     said = tried(pool, tmp_path / "b", Selective("0.97"), "lazy").outlook
     assert said.startswith(

@@ -122,6 +122,7 @@ def test_the_menu_and_its_order_are_those_of_the_training_questions(
     assert not np.array_equal(menus[0], menus[2])
 
 
+@pytest.mark.slow
 def test_grades_alone_move_neither_where_parity_begins_nor_whom_it_is_held_to(spy: Spy) -> None:
     """Where it begins training questions say, whatever the grades of the others are."""
     right = replace(HELD.played, correct=OTHERS.played.correct)
@@ -137,6 +138,7 @@ def test_grades_alone_move_neither_where_parity_begins_nor_whom_it_is_held_to(sp
     assert len(spy.kappas) == 2
 
 
+@pytest.mark.slow
 def test_how_sure_a_selective_policy_is_was_learned_before_calibration() -> None:
     fresh = drawn(50, 3).played
     first, second = (
@@ -163,6 +165,7 @@ def gappy(traces: TraceArrays, seed: int) -> TraceArrays:
     return replace(traces, signals=signals)
 
 
+@pytest.mark.slow
 def test_a_question_weighs_the_same_whoever_else_is_calibrated_on(spy: Spy) -> None:
     train, held = gappy(TRAIN.played, 0), gappy(HELD.played, 1)
     asked = replace(SHIFT, target=gappy(TARGET, 2))
@@ -176,6 +179,7 @@ def test_a_question_weighs_the_same_whoever_else_is_calibrated_on(spy: Spy) -> N
         np.testing.assert_allclose(sample.weights, everybody[rows], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_depend_on_training_questions_and_the_target_mix(spy: Spy) -> None:
     made(SHIFT, HELD)
     made(SHIFT, HELD, drawn(300, 6))
@@ -184,6 +188,7 @@ def test_weights_depend_on_training_questions_and_the_target_mix(spy: Spy) -> No
     assert not any(np.allclose(first, other, rtol=1e-3) for other in others)
 
 
+@pytest.mark.slow
 def test_no_grade_moves_a_weight(spy: Spy) -> None:
     """Neither of training, nor of the target, nor of the calibration questions."""
     none = [replace(part, correct=np.zeros_like(part.correct)) for part in (TARGET, HELD.played)]

@@ -73,6 +73,7 @@ def test_agreement_has_all_of_delta_and_epsilon(small: ft.Policy, lost: int) -> 
     assert changes_at(small, given, epsilon, lambda level: ft.Agreement("large", level, 0.07))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lost", "won"), [(5, 0), (9, 6), (0, 1)])
 def test_parity_has_all_of_delta(small: ft.Policy, lost: int, won: int) -> None:
     delta = loss_p_value(lost, won, N, 0.08)
@@ -102,6 +103,7 @@ def test_coverage_with_confidence_has_all_of_delta(delta: float) -> None:
 # Candidates
 
 
+@pytest.mark.slow
 def test_each_candidate_of_a_selective_promise_has_its_share_of_delta(small: ft.Policy) -> None:
     given, seldom = held(neither=11), as_rare(11, N, 0.1)
     known = proved(small, given, ft.Selective(0.9, 0.5))
@@ -115,6 +117,7 @@ def test_each_candidate_of_a_selective_promise_has_its_share_of_delta(small: ft.
     assert getattr(promise, "candidate_delta", None) == Fraction(1, 4) / candidates
 
 
+@pytest.mark.slow
 def test_few_held_out_questions_are_shared_by_fewer_candidates(small: ft.Policy) -> None:
     """Twenty questions a candidate: of forty two are tested, each at half of delta."""
     given = traces(records("held", both(40, neither=3), sure=[0.9] * 40))
@@ -131,6 +134,7 @@ def passed(level: float, given: float, whole: float) -> ft.Selective:
     return ft.Selective(given, level, "large", whole)
 
 
+@pytest.mark.slow
 def test_given_answers_have_half_of_a_candidates_share_where_the_rest_is_passed_on(
     small: ft.Policy,
 ) -> None:
@@ -144,6 +148,7 @@ def test_given_answers_have_half_of_a_candidates_share_where_the_rest_is_passed_
     assert changes_at(small, given, delta, lambda level: passed(level, 0.9, 0.2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [3, 6])
 def test_the_whole_has_the_other_half(small: ft.Policy, lost: int) -> None:
     """All questions are answered, and so seldom wrong that given answers are beyond doubt."""
@@ -158,6 +163,7 @@ def test_the_whole_has_the_other_half(small: ft.Policy, lost: int) -> None:
     assert getattr(promise, "candidate_delta", None) == asked / candidates
 
 
+@pytest.mark.slow
 def test_what_is_passed_on_and_wrong_wins_nothing() -> None:
     """What is passed on large has wrong as well: the whole has lost two questions all the same."""
     unsure = [i % 3 == 0 for i in range(120)]
@@ -173,6 +179,7 @@ def test_what_is_passed_on_and_wrong_wins_nothing() -> None:
     assert [getattr(one, "answered", 0) == N - 60 for one in sides] == [True, False]
 
 
+@pytest.mark.slow
 def test_either_half_alone_proves_nothing(small: ft.Policy) -> None:
     """Answers that are right often enough and lose too much, and the other way round."""
     assert proved(small, held(lost=30), passed(0.9, 0.5, 0.02)) is None
@@ -201,6 +208,7 @@ def test_the_interval_of_what_is_gained_joins_two_at_half_the_error_each(
     )
 
 
+@pytest.mark.slow
 def test_what_is_promised_is_missed_by_chance_or_broken_by_that_interval(small: ft.Policy) -> None:
     """The verdict changes where the whole interval is on the wrong side."""
     policy = small.calibrate(held(lost=2), ft.Parity("large", 0.05, 0.1))
@@ -219,6 +227,7 @@ def test_what_is_promised_is_missed_by_chance_or_broken_by_that_interval(small: 
     assert said == ["kept", "missed within chance", "missed within chance", "broken"]
 
 
+@pytest.mark.slow
 def test_a_model_dominates_at_a_third_of_five_percent_where_there_are_three() -> None:
     """A policy asks the dear one; a cheap one loses so little that it is proved, or nearly so."""
     n = 600

@@ -59,6 +59,7 @@ TWO = only(pool(2_000, 5), ("small", "large"))
 SOME = asked(2_000, (1.0, 1.0, 0.6))[:, [0, 2]]
 
 
+@pytest.mark.slow
 def test_a_reference_that_was_not_asked_is_not_wrong() -> None:
     """The small model is right .85 and the large one .98 of the time; of 60 % the latter is known.
 
@@ -79,6 +80,7 @@ def test_a_reference_that_was_not_asked_is_not_wrong() -> None:
     assert any("why others were" in one for one in certificate.conditional_on)
 
 
+@pytest.mark.slow
 def test_what_was_asked_of_one_alone_hides_no_saving() -> None:
     """With the questions of the reference alone beside, all is as with the others by themselves."""
     traces = only(pool(1_400, 8), ("small", "large"))
@@ -172,6 +174,7 @@ def test_sets_by_chance_share_delta_and_each_proves_on_its_own_questions() -> No
     assert sum(chain.share for chain in unknown.certificate.promise.chains) == 1
 
 
+@pytest.mark.slow
 def test_a_cascades_log_is_refused_or_taken_at_worst(tmp_path: Path) -> None:
     traces = only(pool(900, 2), ("small", "large"))
     hard = ~traces.correct[:, 0, 0] | (np.arange(900) % 10 == 0)
@@ -199,6 +202,7 @@ def test_the_worst_of_questions_with_nothing_in_common_is_refused() -> None:
             ft.recommend(missing(holes(traces, made), said), ft.Parity("large", 0.05))
 
 
+@pytest.mark.slow
 def test_holes_that_follow_difficulty_are_named() -> None:
     traces = only(pool(900, 2), ("small", "large"))
     hard = ~traces.correct[:, 0, 0] | (np.arange(900) % 4 == 0)
@@ -267,6 +271,7 @@ def test_recommend_and_calibrate_say_what_speaks_against_chance(tmp_path: Path) 
         assert says in run(app, proved).stderr
 
 
+@pytest.mark.slow
 def test_at_worst_a_needed_call_that_is_unknown_is_a_loss() -> None:
     """Where the small model was asked of half, it is proved to be wrong of the other half."""
     traces = only(pool(1_200, 6, hard=0.0), ("small", "large"))
@@ -315,6 +320,7 @@ def test_unweighed_the_same_questions_would_prove_nothing() -> None:
     assert agreement_p_values(Agreeing(cost, ~lost, "large", weights=weights), 0.1)[0] < 0.01
 
 
+@pytest.mark.slow
 def test_recorded_probabilities_reach_the_proof() -> None:
     traces = only(pool(1_500, 9), ("small", "large"))
     hard = ~traces.correct[:, 0, 0]
@@ -449,6 +455,7 @@ def unanswered(traces: TraceArrays, share: float, seed: int = 0) -> TraceArrays:
     )
 
 
+@pytest.mark.slow
 def test_what_nobody_could_answer_is_evidence() -> None:
     """No answer agrees with none: where a fifth has none, .85 of agreement is no longer there."""
     whole, log = only(pool(900, 3, hard=0.0), ("small", "large")), ft.Agreement("large", 0.12)
@@ -460,6 +467,7 @@ def test_what_nobody_could_answer_is_evidence() -> None:
     assert any("large gave no answer to" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_a_question_that_nobody_can_answer_is_neither_lost_nor_won() -> None:
     whole = only(pool(900, 3, hard=0.0), ("small", "large"))
     found = ft.recommend(questions(unanswered(whole, 0.5)), ft.Parity("large", 0.05)).found

@@ -58,6 +58,7 @@ def test_ctrl_c_ends_every_training_and_half_a_training_is_no_result(
     assert train_all(jobs(ENDLESS), small.traces, workers, watch) == [None, None]
 
 
+@pytest.mark.slow
 def test_what_was_trained_before_ctrl_c_is_kept(small: Dataset) -> None:
     def watch(event: Event) -> None:
         if event.name == "endless":

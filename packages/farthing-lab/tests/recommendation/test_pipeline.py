@@ -50,6 +50,7 @@ def both_files(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 
 
+@pytest.mark.slow
 def test_three_steps_are_one_split_of_a_comparison(small: Dataset, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     trained = train(small, "stopping", ALPHA, folder, split=Split(2, SIZES))
@@ -141,6 +142,7 @@ def test_the_same_seed_gives_the_same_bundle_byte_for_byte(
     assert both_files(tmp_path / "one") == both_files(tmp_path / "two")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ccpo", "cpo", "cpo-online"])
 def test_ctrl_c_saves_what_there_is_and_the_same_each_time(
     small: Dataset, tmp_path: Path, name: str

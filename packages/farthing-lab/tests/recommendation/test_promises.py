@@ -56,6 +56,7 @@ def folder(small: Dataset, tmp_path: Path) -> Path:
     return tmp_path / "b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
@@ -107,6 +108,7 @@ def test_the_certified_point_is_the_one_that_the_bundle_acts_with(
     assert parity.verify(paired) == []
 
 
+@pytest.mark.slow
 def test_what_is_not_proved_leaves_the_bundle_as_it_was(small: Dataset, folder: Path) -> None:
     calibrate(folder, small.traces, Coverage(1 - ALPHA))
     before = load(folder).certificate
@@ -200,6 +202,7 @@ def test_a_judged_figure_is_what_was_counted() -> None:
     assert NoPromise().realised(found, Facts()) is None
 
 
+@pytest.mark.slow
 def test_a_bundle_with_a_promise_loads_without_learning_libraries(
     small: Dataset, folder: Path
 ) -> None:

@@ -135,6 +135,7 @@ def test_coverage_with_confidence_fails_as_rarely_as_it_says() -> None:
     assert not seldom(failures(asked, bundle, world, false, unknown))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "per"),
     [

@@ -268,6 +268,7 @@ def test_each_request_counts_by_its_record_alone(tmp_path: Path) -> None:
         recalibrate("b", bundle, proved)
 
 
+@pytest.mark.slow
 def test_a_second_certificate_of_the_same_questions_is_a_second_look(tmp_path: Path) -> None:
     folder, traces = tmp_path / "b", asking(pool(900, 0))
     train(Dataset("", traces), "agreement-cascade", ALPHA, folder, split=SPLIT)

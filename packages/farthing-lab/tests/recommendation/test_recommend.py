@@ -63,6 +63,7 @@ def asked_of(
 # who does what
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     drawn=st.lists(st.integers(-1, 2), min_size=40, max_size=300),
@@ -106,6 +107,7 @@ def test_incomplete_questions_do_nothing() -> None:
     assert sorted(rows.tolist()) == list(range(1, 100, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [LARGE, ESCALATED, SETS], ids=["parity", "selective", "sets"])
 def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last(
     asked: Promise,
@@ -134,6 +136,7 @@ def test_the_certificate_is_of_the_proving_questions_and_the_figures_of_the_last
     assert said["saved"] == again.value.saved
 
 
+@pytest.mark.slow
 def test_where_none_is_held_out_the_figures_are_of_the_proving_questions_and_say_so() -> None:
     """They are those of an evaluation on these; no verdict, and intervals that allow for it."""
     traces = pool(N)
@@ -188,6 +191,7 @@ def proved_on(
 # what is chosen
 
 
+@pytest.mark.slow
 def test_the_one_that_is_expected_to_cost_least_is_chosen() -> None:
     found = asked_of(pool(N))
     costs = [one.expected_usd for one in found.trials]
@@ -203,6 +207,7 @@ def test_the_same_seed_recommends_the_same() -> None:
     assert one == other != third
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_the_reference_answers_and_is_not_tested() -> None:
     traces = pool(300)
     found = asked_of(traces, Parity("large", "0.0001"))
@@ -227,6 +232,7 @@ def test_where_nothing_is_proved_the_reference_answers_and_is_not_tested() -> No
     ).value.yours.cost_nano == 2_000_000 * len(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "holdout"),
     [
@@ -260,6 +266,7 @@ def test_an_unnamed_reference_is_guessed_from_none_that_proves_or_measures_and_s
     assert found.notes[0] in found.caveats
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_named_is_no_guess() -> None:
     traces = pool(400)
     named = asked_of(traces, Coverage("0.5"), reference="medium")
@@ -300,6 +307,7 @@ def test_what_takes_no_part_says_who_is_paid_for_too() -> None:
     assert set(rows.tolist()) == {*parts.choose.tolist(), *parts.train[-50:].tolist()}
 
 
+@pytest.mark.slow
 def test_logs_that_nobody_graded_agree_with_the_dearest_model() -> None:
     found = asked_of(ungraded(pool(2 * N)), None)
     assert found.reference == "large"
@@ -334,6 +342,7 @@ def test_a_deadline_keeps_slow_methods_out() -> None:
         asked_of(silent, deadline_s=2.0)
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_too_slow_says_so() -> None:
     found = asked_of(pool(N), Parity("large", "0.0001"), deadline_s=1.3)
     assert found.name == "always-large"
@@ -374,6 +383,7 @@ def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     assert ft.load(tmp_path / "b").value == found.found.value
 
 
+@pytest.mark.slow
 def test_where_nobody_chose_those_that_trained_prove_nothing_later(tmp_path: Path) -> None:
     """They said what is tried, and who proves may prove again."""
     traces = pool(N)
@@ -412,6 +422,7 @@ def test_evaluation_measures_what_the_recommendation_measured(
         evaluate(tmp_path / "b", traces.take(known))
 
 
+@pytest.mark.slow
 def test_what_held_nothing_out_has_met_all_of_its_questions(tmp_path: Path) -> None:
     """So that it is not measured on what proved it as if that were new."""
     traces = pool(N)
@@ -449,6 +460,7 @@ def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
         assert said in advice.details(), said
 
 
+@pytest.mark.slow
 def test_a_saving_that_chance_explains_is_no_headline() -> None:
     found = asked_of(pool(N), Parity("large", "0.1"))
     assert found.requests_per_day is None
@@ -476,6 +488,7 @@ def test_a_cheaper_model_that_is_as_good_in_training_is_named_where_nothing_is_p
     assert note.startswith(f"of the {len(parts.train)} questions that trained, small is right on")
 
 
+@pytest.mark.slow
 def test_one_model_that_beats_the_method_is_the_headline() -> None:
     found = asked_of(pool(N), Parity("large", "0.1"))
     value = replace(found.found, value=structs.replace(found.found.value, instead="small"))
@@ -484,6 +497,7 @@ def test_one_model_that_beats_the_method_is_the_headline() -> None:
     assert drawn(screen(better, "log", None)).startswith("log: use small alone;")
 
 
+@pytest.mark.slow
 def test_a_log_of_which_some_is_graded_says_why_agreement_is_promised() -> None:
     traces = pool(N)
     some = np.zeros_like(traces.correct)
@@ -495,6 +509,7 @@ def test_a_log_of_which_some_is_graded_says_why_agreement_is_promised() -> None:
         assert not any("not graded" in note for note in asked_of(other, None).notes)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_questions_that_only_measure_are_offered() -> None:
     hard = Parity("large", "0.0001")
     found = recommend(Dataset("made up", pool(N)), hard, holdout=50)

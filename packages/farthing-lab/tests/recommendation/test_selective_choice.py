@@ -161,6 +161,7 @@ def test_the_whole_procedure_from_training_on_keeps_the_promise() -> None:
 # ---- What is fixed by training questions
 
 
+@pytest.mark.slow
 def test_no_calibration_question_moves_a_threshold_or_a_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -184,6 +185,7 @@ def test_no_calibration_question_moves_a_threshold_or_a_share(
     assert sum(seen[0][1]) == 1
 
 
+@pytest.mark.slow
 def test_the_hopeless_are_not_tested() -> None:
     """A model whose confidence says nothing and that errs too often is left out."""
     part = pool(300, 8, wrong=0.1, telling=0.8)
@@ -226,6 +228,7 @@ def test_the_certificate_names_who_is_asked_and_the_policy_asks_them() -> None:
     assert said in made.certificate.sentence()
 
 
+@pytest.mark.slow
 def test_few_calibration_questions_test_few_candidates() -> None:
     found = trained(TRAIN)
     assert [len(best_first(found, ASKED, training(TRAIN), n)) for n in (10, 40, 60)] == [1, 2, 3]
@@ -253,6 +256,7 @@ def strong(n: int, seed: int) -> Questions:
     return Questions(recorded, cascade(recorded))
 
 
+@pytest.mark.slow
 def test_what_is_passed_on_is_counted_as_the_reference_answers_it() -> None:
     """Cost and grade of every question, against a loop."""
     held = strong(60, 1)

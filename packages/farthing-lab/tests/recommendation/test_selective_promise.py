@@ -67,6 +67,7 @@ def test_a_set_holds_at_most_one_answer(learned: SelectiveFit) -> None:
         np.testing.assert_array_equal(found.length, played.act(0.99).length)
 
 
+@pytest.mark.slow
 def test_the_surer_the_oftener_right(learned: SelectiveFit) -> None:
     played = replay(learned.policy, drawn(4_000, 1), "allow")
     assert isinstance(played, NestedReplay)
@@ -78,6 +79,7 @@ def test_the_surer_the_oftener_right(learned: SelectiveFit) -> None:
         assert right[part].mean() == pytest.approx(sure[part].mean(), abs=0.06)
 
 
+@pytest.mark.slow
 def test_most_questions_are_answered_where_score_1_answers_prove_nothing(
     learned: SelectiveFit,
 ) -> None:
@@ -90,6 +92,7 @@ def test_most_questions_are_answered_where_score_1_answers_prove_nothing(
     assert max(alike.act(kappa).best_correct.mean() for kappa in (0.0, 0.2, 0.5, 1.0)) < 0.82
 
 
+@pytest.mark.slow
 def test_a_bundle_says_nothing_where_it_is_unsure_and_is_calibrated_anew(
     small: Dataset, tmp_path: Path
 ) -> None:

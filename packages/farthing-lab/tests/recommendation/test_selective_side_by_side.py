@@ -147,6 +147,7 @@ def test_who_answers_little_for_little_is_dearer_with_the_reference_for_the_rest
     assert contenders[place].name == first.name
 
 
+@pytest.mark.slow
 def test_of_the_whole_both_parts_are_proved_at_half_of_each_share() -> None:
     contenders, proofs, place = proved(WHOLE)
     assert [one.asked.share for one in contenders] == SHARES
@@ -164,6 +165,7 @@ def test_of_the_whole_both_parts_are_proved_at_half_of_each_share() -> None:
 # ---- The certificate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [ASKED, WHOLE, Parity("large", "0.05")], ids=str)
 def test_a_certificate_is_checked_with_its_chains(asked: Promise) -> None:
     contenders, proofs, place = (
@@ -269,6 +271,7 @@ def test_the_note_says_what_a_question_costs_with_the_reference_for_the_rest() -
     assert proof.points is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "then"),
     [

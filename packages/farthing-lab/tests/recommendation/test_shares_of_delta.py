@@ -146,6 +146,7 @@ def proofs_of(asked: ft.Parity | ft.Agreement, small: int, medium: int) -> list[
     return prove_cheapest(list(contenders(asked, small, medium).values()))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "p_value"),
     [

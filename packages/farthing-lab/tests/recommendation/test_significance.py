@@ -26,6 +26,7 @@ def test_the_t_quantile_is_scipys(probability: float, degrees: int) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 400), st.floats(0, 1), st.sampled_from([0.9, 0.95, 0.99]))
 def test_the_binomial_interval_is_scipys(n: int, share: float, level: float) -> None:

@@ -38,6 +38,7 @@ def begun(asked: Parity | Agreement, train: Questions) -> Beginning:
 PARITY = Parity("large", Fraction(1, 20))
 
 
+@pytest.mark.slow
 def test_where_training_flatters_the_cheap_model_testing_begins_at_a_dearer_one() -> None:
     """Small is right most often in training alone: begun there, nothing would be proved."""
     train, prove = right(1.0, 0.99, 0.98), right(0.5, 0.98, 0.98)

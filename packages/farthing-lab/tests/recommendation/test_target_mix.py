@@ -53,6 +53,7 @@ def folder(small: Dataset, tmp_path: Path) -> Path:
     return tmp_path / "b"
 
 
+@pytest.mark.slow
 def test_a_shift_that_round_1_hides_is_refused_and_nothing_is_saved(
     small: Dataset, folder: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_shift_that_round_1_hides_is_refused_and_nothing_is_saved(
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_shift_of_round_1_alone_is_certified(small: Dataset, folder: Path) -> None:
     target = covariate_shifted(drawn(CONFIG, 5_000, 2), 400, np.random.default_rng(3))
     made = calibrate(folder, small.traces, Shift(LEVEL, target)).certificate

@@ -56,6 +56,7 @@ def test_testing_begins_where_training_expects_to_pay_least_after_the_proof() ->
     assert not proves(policy, traces(records("held", wrong_on(N, medium=0.5))), WITH_LARGE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [ft.Parity("large", "0.1"), ft.Agreement("large", "0.1")])
 def test_nothing_is_tested_beyond_the_point_that_is_best_in_training(
     asked: ft.Parity | ft.Agreement,
@@ -73,6 +74,7 @@ def sure(name: str, n: int, levels: tuple[float, float], share: float) -> ft.Tra
     return traces(records(name, who, sure=[levels[int(one)] for one in right]))
 
 
+@pytest.mark.slow
 def test_thresholds_of_a_selective_promise_are_those_that_training_tells_apart() -> None:
     """Training parts 0.5 and 0.9, so that all held-out questions are answered, or none.
 
@@ -187,6 +189,7 @@ def anew(laid: Mapping[str, float], proving: Mapping[str, float]) -> Recalibrate
     return recalibrate("b", first.bundle, later.arrays)
 
 
+@pytest.mark.slow
 def test_a_hundred_at_most_lay_out_and_the_rest_proves() -> None:
     fine = anew({}, {})
     assert (fine.laid_out, fine.proving, fine.certificate.n) == (100, 500, 500)
@@ -221,6 +224,7 @@ def logged(questions: ft.Traces) -> ft.Traces:
     return ft.Traces(replace(questions.dataset, generator=None))
 
 
+@pytest.mark.slow
 def test_a_budget_a_question_is_kept_when_it_is_calibrated_anew() -> None:
     train, held, later = ft.generate("hotpotqa-llama2-7b", 900, seed=1).split(0.4, 0.3, 0.3)
     largest = dict.fromkeys(train.arrays.roles, 0.002)
@@ -264,6 +268,7 @@ def unsure(arrays: TraceArrays) -> FloatArray:
     return found
 
 
+@pytest.mark.slow
 def test_the_heaviest_question_of_the_target_counts_though_none_that_proves_is_as_heavy() -> None:
     """One question of four hundred differs; a new one like it needs all answers, and gets them."""
     many = ft.generate("hotpotqa-llama2-7b", 13_000, seed=7)
@@ -283,6 +288,7 @@ def test_the_heaviest_question_of_the_target_counts_though_none_that_proves_is_a
     assert not proves(policy, held, ft.Shift("0.7", one_more))
 
 
+@pytest.mark.slow
 def test_weights_are_of_training_and_target_not_of_the_questions_that_prove() -> None:
     """Those that prove are as the target is, and training is not; fitted on them they were flat."""
     many = ft.generate("hotpotqa-llama2-7b", 1_500, seed=7)

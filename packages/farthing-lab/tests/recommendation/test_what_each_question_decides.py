@@ -235,6 +235,7 @@ def test_the_proof_is_that_of_a_policy_fitted_and_calibrated_by_hand(kind: str) 
     assert by_hand.certificate.promises
 
 
+@pytest.mark.slow
 def test_training_has_the_level_the_seed_and_the_part_that_trains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -254,6 +255,7 @@ def test_training_has_the_level_the_seed_and_the_part_that_trains(
     assert state(advice.policy) != state(ft.fit("lookahead", train, "0.3", seed=0))
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_division() -> None:
     found = [ft.recommend(questions(pool(N)), PARITY, seed=seed) for seed in (0, 1)]
     train, calibrate = (
@@ -376,6 +378,7 @@ def test_a_trial_says_what_the_point_comes_to_that_testing_would_reach(
         assert tried["accuracy"] == pytest.approx(accuracy)
 
 
+@pytest.mark.slow
 def test_what_is_expected_is_the_proof_with_as_many_questions_as_will_prove(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -432,6 +435,7 @@ def test_what_is_withheld_costs_the_reference_as_well() -> None:
 # Who takes part, and how fast
 
 
+@pytest.mark.slow
 def test_sets_are_promised_by_others_than_single_answers() -> None:
     one, sets = (
         {tried["method"] for tried in before(kind)["tried"]}  # type: ignore[attr-defined]
@@ -459,6 +463,7 @@ def timed(arrays: TraceArrays, *seconds: float | FloatArray) -> TraceArrays:
     return replace(arrays, signals=signals)
 
 
+@pytest.mark.slow
 def test_what_takes_exactly_as_long_as_it_may_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     enter(monkeypatch, ("always",))
     known = questions(timed(pool(N), 1.0, 2.0, 4.0))

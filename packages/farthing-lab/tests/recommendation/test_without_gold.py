@@ -60,6 +60,7 @@ def logs() -> ft.Traces:
     return of(hidden(traces, np.ones(len(traces), dtype=bool)))
 
 
+@pytest.mark.slow
 def test_logs_without_gold_give_a_policy_that_answers_as_the_reference_would(
     logs: ft.Traces,
 ) -> None:
@@ -89,6 +90,7 @@ def test_nothing_else_is_promised_or_trained_without_gold(logs: ft.Traces) -> No
         ft.compare(logs, ["lazy"], splits=2)
 
 
+@pytest.mark.slow
 def test_parity_takes_whatever_grades_there_are(logs: ft.Traces) -> None:
     """None at all proves agreement; every further grade helps or changes nothing."""
     truth = questions(1_500)

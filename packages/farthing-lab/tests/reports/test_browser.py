@@ -64,6 +64,7 @@ def pages(
     return [tmp_path / f"{name}.html" for name in written]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_table_fits_a_desk_and_a_phone(
     chromium: Browser, pages: list[Path], scheme: str
@@ -85,6 +86,7 @@ def test_every_table_fits_a_desk_and_a_phone(
         context.close()
 
 
+@pytest.mark.slow
 def test_a_phone_says_what_each_cell_is(chromium: Browser, pages: list[Path]) -> None:
     context = chromium.new_context(viewport={"width": 390, "height": 844})
     window = context.new_page()

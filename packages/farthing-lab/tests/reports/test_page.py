@@ -53,6 +53,7 @@ def parsed(text: str) -> Tags:
     return tags
 
 
+@pytest.mark.slow
 def test_asks_nothing_of_the_network_and_runs_nothing(comparison: Comparison) -> None:
     text = page.html(comparison)
     tags = parsed(text)
@@ -65,6 +66,7 @@ def test_asks_nothing_of_the_network_and_runs_nothing(comparison: Comparison) ->
     assert not re.search(r"url\((?!#)", text)
 
 
+@pytest.mark.slow
 def test_names_from_traces_are_escaped(hostile: Comparison) -> None:
     text = page.html(hostile)
     tags = parsed(text)
@@ -72,6 +74,7 @@ def test_names_from_traces_are_escaped(hostile: Comparison) -> None:
     assert "<script>alert('x')</script>" in tags.text  # it is shown, as text
 
 
+@pytest.mark.slow
 def test_a_hostile_name_inside_a_plot_is_text(hostile: Comparison) -> None:
     drawn = saved_figure.svg(plots.boxes(hostile, Fraction(1, 10)), 'a "title" <b>')
     assert "<script" not in drawn
@@ -105,12 +108,14 @@ def test_the_same_comparison_gives_the_same_bytes(comparison: Comparison, tmp_pa
     }
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_named(comparison: Comparison, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
         page.write_report(comparison, tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_a_comparison_where_nothing_could_run(comparison: Comparison) -> None:
     rows = [row for row in comparison.rows if row.policy == "llm-policy-guide"]
     text = page.html(replace(comparison, rows=rows, differences=[], optimum=[], published=[]))
@@ -119,6 +124,7 @@ def test_a_comparison_where_nothing_could_run(comparison: Comparison) -> None:
     assert all(row.note and row.note in text for row in rows)
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_page_has_its_tables_and_says_what_draws(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +145,7 @@ def test_without_matplotlib_the_page_has_its_tables_and_says_what_draws(
     assert re.findall("<td.*?</td>", text) == re.findall("<td.*?</td>", whole)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_wider_than_the_text_is_not_cut_off(comparison: Comparison) -> None:
     text = page.html(comparison)
     style = text[text.index("<style>") : text.index("</style>")]

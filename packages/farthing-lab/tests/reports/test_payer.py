@@ -27,6 +27,7 @@ def screen(comparison: Comparison) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", first).split())
 
 
+@pytest.mark.slow
 def test_the_first_screen_holds_the_figures_of_the_record(proved: Comparison) -> None:
     text = screen(proved)
     for expected in (
@@ -62,6 +63,7 @@ def test_a_model_that_was_not_recorded_alone_is_said_to_be_so(comparison: Compar
     assert "Saved – the models were not recorded alone" in text
 
 
+@pytest.mark.slow
 def test_where_nobody_wins_the_screen_says_why(proved: Comparison) -> None:
     text = screen(replace(proved, rows=proved.rows[1:], differences=[]))
     assert "Tomorrow No winner" in text

@@ -59,6 +59,7 @@ def test_a_line_that_only_falls_stays_in_the_plot(comparison: Comparison) -> Non
     assert plots._worth_drawing(replace(row, frontier=falls[:1]), "coverage") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["random", "fixed-depth-2", "stopping"])
 def test_what_is_asked_for_is_in_the_plot_of_one_policy(
     comparison: Comparison, policy: str
@@ -71,6 +72,7 @@ def test_what_is_asked_for_is_in_the_plot_of_one_policy(
         assert saved_figure.svg(draw(alone, ALPHA), "alone")
 
 
+@pytest.mark.slow
 def test_svg_is_the_same_twice_and_has_no_date(comparison: Comparison) -> None:
     once, again = (saved_figure.svg(plots.frontier(comparison, ALPHA), "t") for _ in range(2))
     assert once == again

@@ -40,6 +40,7 @@ def recommended(
     return recommend(Dataset("made up", traces), asked, reference="large", holdout=holdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [Parity("large", "0.05"), Agreement("large", "0.1")])
 def test_every_point_that_was_tested_is_drawn_where_it_was_proved(asked: Promise) -> None:
     found = recommended(asked, pool(700) if asked.needs_gold else ungraded(pool(700)))
@@ -80,6 +81,7 @@ def test_every_point_that_was_tested_is_drawn_where_it_was_proved(asked: Promise
     assert left < 0 < 100 * star.lost < 100 * drawn.allowed < right
 
 
+@pytest.mark.slow
 def test_questions_that_only_measure_are_told_from_those_that_proved() -> None:
     found = recommended(Parity("large", "0.05"), holdout=100)
     drawn = saved.of_recommendation(found)
@@ -89,6 +91,7 @@ def test_questions_that_only_measure_are_told_from_those_that_proved() -> None:
     assert chosen.saved != found.found.value.saved, "the bundle is measured on others"
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_no_point_is_chosen() -> None:
     found = recommended(Agreement("large", "0.001"))
     assert found.nothing_cheaper
@@ -99,6 +102,7 @@ def test_where_nothing_is_proved_no_point_is_chosen() -> None:
     assert saved_figure.svg(saved_figure.figure(drawn), "nothing")
 
 
+@pytest.mark.slow
 def test_points_are_left_out_where_chance_drew_questions_unequally() -> None:
     traces = pool(1_400)
     chances = np.where(np.arange(1_400) % 2, 0.5, 1.0)[:, None, None]
@@ -158,6 +162,7 @@ def test_without_a_reference_nothing_is_drawn(comparison: Comparison) -> None:
     assert page.of_comparison(free, ALPHA) is None
 
 
+@pytest.mark.slow
 def test_what_is_proved_at_several_losses_is_drawn_as_stairs() -> None:
     asked = Agreement("large", "0.1", "0.2")
     levels = [Fraction(1, 1000), Fraction(1, 20)]

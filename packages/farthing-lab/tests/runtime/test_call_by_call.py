@@ -131,6 +131,7 @@ def assert_nothing_is_paid_twice(endpoint: Endpoint, capsys: pytest.CaptureFixtu
     assert [request["model"] for request in endpoint.requests] == ["small", "large"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_played_is_one_line_before_anything_is_paid(
     calibrated: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from playback import ask, bundle_of, playback, question_of
 
 from farthing.methods.base import Silent
@@ -54,6 +55,7 @@ DATA = assemble(ASKED)
 POLICY = V0Learner().fit(DATA, Fraction(1, 10), 0, Silent()).policy
 
 
+@pytest.mark.slow
 def test_the_group_decides_live_as_in_a_replay() -> None:
     parameters = POLICY.parameters
     assert parameters is not None

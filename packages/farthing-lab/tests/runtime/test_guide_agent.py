@@ -163,6 +163,7 @@ HOSTILE = [
 TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=80)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=250)
 @given(text=TEXTS, answer=TEXTS, agrees=st.booleans(), echo=st.sampled_from(["", "\n", "\n\n> "]))
 def test_no_text_of_the_bases_changes_what_the_guide_says(
@@ -181,6 +182,7 @@ def test_no_text_of_the_bases_changes_what_the_guide_says(
     assert call.uncertainty == 0.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=250)
 @given(text=TEXTS, answer=TEXTS)
 def test_a_guide_that_reads_only_outside_the_quotations_sees_the_same_prompt(

@@ -203,6 +203,7 @@ def own_scores(policy: Policy, whole: TraceArrays) -> FloatArray:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 @settings(deadline=None, max_examples=8)
 @given(st.data())
@@ -222,6 +223,7 @@ def test_decisions_are_those_of_a_replay(name: str, data: st.DataObject) -> None
     assert roles == {"base", "guide", *asked}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_a_pool_is_played_as_a_cascade(data: st.DataObject) -> None:
@@ -304,6 +306,7 @@ def test_a_policy_that_buys_call_by_call_is_played_as_it_is_replayed(data: st.Da
     check_against_replay(PolicyRunner(bundle, plan, TEXT), traces, whole, kappa)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_a_policy_without_a_threshold_draws_as_a_replay_does(data: st.DataObject) -> None:

@@ -244,6 +244,7 @@ def test_a_bundle_that_does_not_say_is_unknown_and_not_broken(folder: Path) -> N
     assert answers[0].guaranteed
 
 
+@pytest.mark.slow
 def test_a_store_of_two_systems_makes_a_bundle_of_none(
     folder: Path, server: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,6 +299,7 @@ def test_a_store_that_an_older_version_began_is_of_one_system(tmp_path: Path) ->
     assert (behind.system, behind.note) == ({"m": new}, "")
 
 
+@pytest.mark.slow
 def test_a_store_with_imports_is_known_once_a_job_declares_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,6 +318,7 @@ def test_a_store_with_imports_is_known_once_a_job_declares_them(
     assert bundles.load(new).origin.system == read_job(job).system()
 
 
+@pytest.mark.slow
 def test_a_file_says_nothing_and_a_job_declares_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -361,6 +364,7 @@ def test_a_job_that_made_no_such_traces_is_refused(
     assert (folder / "bundle" / "bundle.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_promise_is_about_the_traces_that_calibrated(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -407,6 +411,7 @@ prices.large = {{ input_per_million = 2.5, output_per_million = 10 }}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["stopping", "lazy"])
 def test_the_models_of_a_pool_are_found_by_their_names(
     folder: Path, server: Endpoint, capsys: pytest.CaptureFixture[str], policy: str

@@ -66,6 +66,7 @@ def play(
     return call, [prompt.messages[-1].content for prompt in model.calls]
 
 
+@pytest.mark.slow
 def test_after_every_event_used_and_left_are_what_the_tool_counted() -> None:
     rng = np.random.default_rng(0)
     actions = ("Action: search[x]", "Action: search[]", "Action: fly[x]", "Hm.")

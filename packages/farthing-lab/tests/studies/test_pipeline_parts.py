@@ -133,6 +133,7 @@ def test_the_money_goes_where_it_is_needed(measured: MeasuredParts) -> None:
     assert share(measured, 4_000_000, "rco").rows[0].name == "rco"
 
 
+@pytest.mark.slow
 def test_tasks_to_measure_on_choose_nothing(measured: MeasuredParts) -> None:
     """Were none of them right, every row would choose the same, and none be right."""
     later = np.random.default_rng(3).permutation(60)[30:]
@@ -174,6 +175,7 @@ def test_credits_weigh_parts(measured: MeasuredParts) -> None:
     assert found.tolist() != PLAN_AND_BUDGET.shared(batch, 1_100_000).tolist()
 
 
+@pytest.mark.slow
 def test_no_row_is_expected_to_cost_more_than_the_budget(measured: MeasuredParts) -> None:
     least = measured.half("choose", 0).batch().least_nano
     for budget in np.geomspace(least, 10_000_000, 12).astype(int).tolist():

@@ -62,6 +62,7 @@ def test_each_figure_is_that_of_a_training_by_hand(
             assert figures["coverage"] >= 1 - float(ALPHA)
 
 
+@pytest.mark.slow
 def test_the_cheapest_wins_and_is_judged_beside_the_policy_as_it_is(
     done: tuple[SettingSweep, Path],
 ) -> None:

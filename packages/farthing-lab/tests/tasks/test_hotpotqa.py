@@ -31,6 +31,7 @@ def reference(prediction: str, gold: str) -> bool:
     return clean(prediction) == clean(gold)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(answer=WORDS, gold=WORDS)
 def test_agrees_with_the_official_script(answer: str, gold: str) -> None:

@@ -58,6 +58,7 @@ def right(trace: Trace, call: Call) -> bool:
     return bool(plugins.load("tasks", trace.task).grade(call.answer, trace.gold))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_every_call_lands_in_its_place(
@@ -121,6 +122,7 @@ def _near(ours: Any, recorded: float) -> bool:
     return bool(ours == np.float32(np.clip(float(recorded), -largest, largest)))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_the_order_of_calls_in_the_file_means_nothing(
@@ -255,6 +257,7 @@ def test_records_are_checked_like_a_file() -> None:
         assemble([protocol(), protocol()])
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -133,6 +133,7 @@ def test_a_job_that_is_none_is_refused(refused: Refused, config: str) -> None:
     assert "is for base and guide" in refused("ask", "pool.toml", "--bundle", "bundle", CAPITAL)
 
 
+@pytest.mark.slow
 def test_asking_loads_neither_torch_nor_sklearn(config: str, tmp_path: Path) -> None:
     program = (
         "import sys\n"

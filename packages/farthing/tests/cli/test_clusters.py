@@ -121,6 +121,7 @@ def test_a_cluster_that_no_column_names_is_refused(refused: Refused, tmp_path: P
     assert "'q' has another cluster in line 2; one id is one question" in said
 
 
+@pytest.mark.slow
 def test_what_is_worded_alike_is_said_beside_a_proof(farthing: Farthing, tmp_path: Path) -> None:
     calls = [
         {"round": 1, "role": r, "answer": "A", "cost_usd": c} for r, c in (("s", 1e-4), ("l", 2e-3))

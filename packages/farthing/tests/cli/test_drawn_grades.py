@@ -53,6 +53,7 @@ def golds(wrong: Sequence[str]) -> list[Line]:
     ]
 
 
+@pytest.mark.slow
 def test_parity_by_lot_reads_the_grades_of_drawn_questions_alone(
     certified: Callable[..., dict[str, Any]],
 ) -> None:
@@ -80,6 +81,7 @@ def sames(confirmed: Sequence[bool]) -> list[Line]:
     return [{"kind": "pairs", "seed": SEED, "number": PAIRS, "judge": "j"}, *judge, *persons]
 
 
+@pytest.mark.slow
 def test_a_judge_is_checked_on_the_questions_that_were_drawn_alone(
     certified: Callable[..., dict[str, Any]],
 ) -> None:

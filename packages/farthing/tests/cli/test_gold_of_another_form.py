@@ -54,6 +54,7 @@ def own(path: Path, rows: list[dict[str, Any]], task: str = "text") -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gold", "said", "beside", "advice"),
     [
@@ -161,6 +162,7 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path, cell: object) -> None:
         assert ungraded.tolist() == [str(row["expected"]) == "nan" for row in rows[::2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["recommend", "calibrate"])
 def test_a_reference_that_gold_never_matches_is_refused(how: str) -> None:
     """Else whoever is right at all is as good as it; a small model that never is stays honest."""

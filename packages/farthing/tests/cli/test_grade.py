@@ -49,6 +49,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, *keys: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{key}\n" for key in keys)))
 
 
+@pytest.mark.slow
 def test_from_a_list_to_grades_to_a_promise(
     farthing: Farthing, common: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_ctrl_c_loses_nothing(
     assert len(Path("logs.grades.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_judge_and_persons_who_check_it(farthing: Farthing, common: tuple[object, ...]) -> None:
     judge = ("--judge", "j", "--config", "models.toml", "--max-cost", "1")
     made = farthing("grade", *common, *PARITY, *judge, "--check", "0.5")

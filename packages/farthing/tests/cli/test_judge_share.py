@@ -97,6 +97,7 @@ def test_the_policy_has_what_the_judge_leaves_of_delta(proves: Callable[[Shares]
     assert not proves(Shares(EPSILON, edge - HAIR, 0.05, 0.03))
 
 
+@pytest.mark.slow
 def test_the_judge_has_its_own_share_of_both_and_no_more(
     proves: Callable[[Shares], bool],
 ) -> None:

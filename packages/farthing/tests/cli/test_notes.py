@@ -21,6 +21,7 @@ def test_unknown_models_are_not_other_models(farthing: Farthing) -> None:
     unknown_are_not_others(farthing, "always-small")
 
 
+@pytest.mark.slow
 def test_a_note_says_of_which_questions_figures_are(farthing: Farthing) -> None:
     traces = some_asked()
     farthing("train", *traces, "--policy", "always-small", "--out", "b")

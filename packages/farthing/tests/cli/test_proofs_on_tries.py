@@ -93,6 +93,7 @@ def test_a_promise_of_another_kind_counts_as_well(store: Path, farthing: Farthin
     assert json.loads(said.out)["proof"] == 2
 
 
+@pytest.mark.slow
 def test_a_calibration_counts_each_time(store: Path) -> None:
     traces = ft.read_traces(store)
     policy = ft.fit("pool-gain", traces[:200], 0.2, grade="same as large")

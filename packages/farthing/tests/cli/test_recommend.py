@@ -146,6 +146,7 @@ def test_what_is_printed_and_python_say_the_same(farthing: Farthing, traces: Pat
     assert said == json.loads(json.dumps(advice.to_json()))
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_the_reference_answers(farthing: Farthing, traces: Path) -> None:
     hopeless = ("--traces", traces, "--epsilon", "0.0001", "--reference", "large")
     done = farthing("recommend", *hopeless, "--json", "--out", "b")

@@ -155,6 +155,7 @@ def test_a_promise_per_request_of_folded_requests_is_refused(
         assert "stand for" not in done.err
 
 
+@pytest.mark.slow
 def test_no_step_proves_or_measures_it() -> None:
     asked = Parity("large", "0.1", "0.2", per="request")
     drawn = pool(400)

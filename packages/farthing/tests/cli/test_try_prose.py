@@ -109,6 +109,7 @@ def priced(err: str) -> tuple[float, float]:
     return float(likely), float(most)
 
 
+@pytest.mark.slow
 def test_a_judge_that_thinks_is_priced_with_its_thoughts(
     farthing: Farthing, endpoint: Endpoint, log: Path
 ) -> None:

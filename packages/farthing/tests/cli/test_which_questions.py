@@ -60,6 +60,7 @@ def test_recommend_takes_whom_most_was_paid_for_in_training(farthing: Farthing, 
     assert said["reference"]["name"] == certified().promise.reference == expected
 
 
+@pytest.mark.slow
 def test_recommend_takes_no_reference_from_those_that_prove(farthing: Farthing) -> None:
     """Most is paid for small wherever it proves, and for large elsewhere."""
     every = [record for name in PARTS for record in records(name, MEDIUM, split=name)]
@@ -72,6 +73,7 @@ def test_recommend_takes_no_reference_from_those_that_prove(farthing: Farthing) 
     assert json.loads(done.out)["reference"]["name"] == "large"
 
 
+@pytest.mark.slow
 def test_calibrate_proves_by_those_to_calibrate_and_no_others(farthing: Farthing) -> None:
     """Small is right in two parts, and wrong in the third."""
     kept = []

@@ -117,6 +117,7 @@ def test_grading_in_order_proves_as_much_as_grading_all_with_a_fraction_of_it(
     assert done.certificate == seen[-1].certificate
 
 
+@pytest.mark.slow
 def test_what_is_listed_are_ungraded_disagreements_at_the_point_whose_proof_fails(
     book: GradeBook, bundle: Path
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_card_does_not_say_who_answered_and_each_grade_is_kept_at_once(
     assert len(set(questions)) == 12  # what was skipped is not asked again
 
 
+@pytest.mark.slow
 def test_by_lot_persons_are_asked_in_the_order_of_the_draw_and_the_line_keeps_its_chance(
     book: GradeBook, bundle: Path
 ) -> None:
@@ -206,6 +208,7 @@ def judge_of(tmp_path: Path, replies: dict[str, str], otherwise: str) -> Judge:
     return Judge(models_from(tables, "t"), "j", tmp_path / "j.db", 10**9)
 
 
+@pytest.mark.slow
 def test_a_judge_speaks_of_every_question_and_is_not_asked_twice(
     book: GradeBook, bundle: Path, tmp_path: Path
 ) -> None:
@@ -228,6 +231,7 @@ def test_a_judge_speaks_of_every_question_and_is_not_asked_twice(
     assert all(book.recorded.ids[one.row] in book.graded().drawn for one in after.then.wanted)
 
 
+@pytest.mark.slow
 def test_a_judge_that_says_what_is_the_same_is_checked_on_questions_that_chance_drew(
     book: GradeBook, bundle: Path, tmp_path: Path
 ) -> None:
@@ -381,6 +385,7 @@ def twice(tmp_path: Path) -> GradeBook:
     return GradeBook.open(tmp_path / "twice.jsonl", tmp_path / "twice.grades.jsonl")
 
 
+@pytest.mark.slow
 def test_whoever_grades_is_asked_each_question_once(twice: GradeBook, tmp_path: Path) -> None:
     dataset = Dataset("logs", graded(twice.recorded, "same as large"))
     pipeline.train(dataset, "conformal-arbitrage", Fraction("0.1"), tmp_path / "t", split=SPLIT)
@@ -396,6 +401,7 @@ def test_whoever_grades_is_asked_each_question_once(twice: GradeBook, tmp_path: 
     assert done.certificate.promises
 
 
+@pytest.mark.slow
 def test_a_draw_and_a_judge_count_each_question_once(twice: GradeBook, tmp_path: Path) -> None:
     _, truth = recorded()
     keys = [(*key.partition(":"), right) for key, right in truth.items()]

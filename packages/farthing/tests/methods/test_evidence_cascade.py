@@ -361,6 +361,7 @@ def left_out(strength: float) -> FloatArray:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_text_left_out_is_that_of_a_fit_without_it() -> None:
     """With the tf-idf, the centre and the penalty of all: of the penalty that errs least."""
     (fit,) = fit_text(TEXTS, TARGETS)

@@ -69,6 +69,7 @@ class Silent:
         pass
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=20)
 def test_an_exported_forest_predicts_what_scikit_learn_does(seed: int) -> None:

@@ -112,6 +112,7 @@ def test_a_row_is_judged_on_questions_that_its_weights_have_not_seen() -> None:
         np.testing.assert_allclose(pool_gain._left_out(row, fold), sum(parts) / 120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_row_with_the_most_to_overfit_is_not_taken(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -83,6 +83,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
         assert ours == theirs
 
 
+@pytest.mark.slow
 @given(WHOLES)
 def test_what_is_rebuilt_is_what_was_saved(policy: Whole) -> None:
     arrays, settings = state_of(policy)

@@ -355,6 +355,7 @@ PRICES = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(words.filter(lambda name: name not in KNOWN), values, max_size=4),
     st.sampled_from(["", "prompt_tokens_details", "completion_tokens_details"]),

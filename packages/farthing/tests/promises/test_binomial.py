@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -22,6 +23,7 @@ def test_nothing_tried_and_less_than_none() -> None:
     assert binomial_cdf(-1, 5, 0.1) == 0
 
 
+@pytest.mark.slow
 @given(trials, st.sampled_from([0.001, 0.05, 0.2]))
 @settings(deadline=None)
 def test_the_interval(counts: tuple[int, int], delta: float) -> None:

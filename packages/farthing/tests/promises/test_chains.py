@@ -70,6 +70,7 @@ p_values = st.integers(0, 24).map(lambda k: Fraction(k, 200))  # 0 to 0.12, ties
 chains = st.lists(st.lists(p_values, min_size=1, max_size=4), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @given(chains, st.lists(st.integers(1, 6), min_size=4, max_size=4), st.booleans())
 @settings(deadline=None, max_examples=400)
 def test_it_rejects_what_the_graphical_procedure_rejects(

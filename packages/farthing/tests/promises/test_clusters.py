@@ -30,6 +30,7 @@ def rare_enough(failures: int) -> bool:
     return bool(stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-3)
 
 
+@pytest.mark.slow
 def test_every_outcome_of_six_questions_counted_out() -> None:
     """A question is asked once or three times; half of its requests lose, the margin exactly.
 

@@ -116,6 +116,7 @@ def test_it_ever_misses_as_rarely_as_promised(draw: str) -> None:
     assert missed > 0.02 * runs  # and not because it is as wide as that
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [True, False])
 def test_unequal_draws_need_weights(weighted: bool) -> None:
     """Hard requests are audited five times as often; they are a quarter of all and fail more."""
@@ -151,6 +152,7 @@ def width(share: float, n: int) -> float:
     return float(np.mean(widths))
 
 
+@pytest.mark.slow
 def test_it_shrinks_as_the_square_root_and_with_the_spread() -> None:
     """Looking always costs less than twice the width of a normal interval looked at once."""
     for n in (300, 1_000, 3_000):

@@ -115,6 +115,7 @@ def test_batches_one_by_one_and_a_stop_in_between_come_to_the_same(
     assert np.allclose(signal.fortune.logs, of_signal.fortune.logs, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "alpha",
     [pytest.param(0.02, marks=pytest.mark.slow), 0.1, pytest.param(0.4, marks=pytest.mark.slow)],
@@ -144,6 +145,7 @@ def test_a_kept_promise_that_is_audited_where_it_is_hard_needs_weights(weighted:
     assert rare_enough(alarms, runs) if weighted else alarms > 0.9 * runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "quiet",
     [

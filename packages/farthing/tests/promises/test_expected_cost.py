@@ -60,6 +60,7 @@ def test_it_is_what_loops_come_to(seed: int, kind: str) -> None:
     assert len(set(found.tolist())) > 1
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(n=st.integers(1, 60), epsilon=st.floats(0.01, 0.3), delta=st.floats(0.01, 0.3))
 def test_what_a_proof_allows_is_what_its_test_allows(n: int, epsilon: float, delta: float) -> None:

@@ -64,6 +64,7 @@ def test_points_that_never_differ_are_left_out() -> None:
     assert both[0] == pytest.approx(both[1])
 
 
+@pytest.mark.slow
 def test_all_means_are_within_it_at_once_as_often_as_it_says() -> None:
     """Of 200 questions and 20 points that resemble one another; 1.96 would not do."""
     rng, runs, n = np.random.default_rng(0), 500, 200

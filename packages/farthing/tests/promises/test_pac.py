@@ -25,6 +25,7 @@ def exact_rank(n: int, alpha: Fraction, delta: Fraction) -> int:
     return next(k for k in range(n, -1, -1) if k == 0 or failure(k) <= delta)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 60), levels, levels)
 @settings(deadline=None)
 def test_the_rank_by_exact_fractions(n: int, alpha: Fraction, delta: Fraction) -> None:

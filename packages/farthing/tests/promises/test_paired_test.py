@@ -27,6 +27,7 @@ def null_points(epsilon: float) -> list[tuple[float, float]]:
     return [*edge, (abs(epsilon) + 0.1, 0.1 - epsilon / 2), (0.5, 0.2), (1 - 1e-9, 0.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon"), [(12, 0.2), (25, 0.1), (40, 0.02), (25, 0.0), (25, -0.05), (30, -0.2)]
 )

@@ -25,6 +25,7 @@ def draw(rng: np.random.Generator, n: int = N) -> Paired:
     return Paired(np.tile([10, 20, 30, 40], (n, 1)), correct, reference)
 
 
+@pytest.mark.slow
 def test_a_point_that_loses_too_much_is_as_rare_as_promised() -> None:
     rng = np.random.default_rng(0)
     chosen = [parity_point(draw(rng), EPSILON, DELTA) for _ in range(RUNS)]
@@ -34,6 +35,7 @@ def test_a_point_that_loses_too_much_is_as_rare_as_promised() -> None:
     assert sum(found == 0 for found in chosen) < 20
 
 
+@pytest.mark.slow
 def test_the_edge_alone_is_proved_almost_as_often_as_allowed() -> None:
     rng = np.random.default_rng(1)
     samples = (draw(rng) for _ in range(RUNS))
@@ -105,6 +107,7 @@ def test_a_point_can_be_proved_better_than_the_reference() -> None:
             certify(paired, beyond, 0.1, fingerprint="")
 
 
+@pytest.mark.slow
 def test_no_better_point_is_proved_better_more_often_than_promised() -> None:
     """As good as the reference, which is the edge of the hypothesis at epsilon 0."""
     rng = np.random.default_rng(6)

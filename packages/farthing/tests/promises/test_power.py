@@ -31,6 +31,7 @@ def simulated(losses: float, wins: float, n: int, level: float, repeats: int) ->
     return sum(loss_p_value(int(b), int(c), n, level) <= DELTA for b, c, _ in drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("losses", "wins", "n", "level"),
     [
@@ -52,6 +53,7 @@ def test_the_chance_is_that_of_simulated_calibrations(
     assert stats.binomtest(hits, 400, high, alternative="greater").pvalue > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("losses", "wins", "level"), [(0.03, 0.03, 0.03), (0.02, 0.03, 0.02)])
 def test_so_many_questions_probably_prove_it_and_far_fewer_do_not(
     losses: float, wins: float, level: float
@@ -64,6 +66,7 @@ def test_so_many_questions_probably_prove_it_and_far_fewer_do_not(
     assert stats.binomtest(few, 400, 0.75, alternative="less").pvalue < 0.01
 
 
+@pytest.mark.slow
 def test_so_many_questions_probably_prove_that_level_and_none_far_below() -> None:
     rates = Compared(0.04, 0.04)
     level = level_provable(rates, 280, DELTA)

@@ -18,6 +18,7 @@ from farthing.promises.observed import Facts, PlayedPoints
 ABOUT: Any = {"fingerprint": "", "question_budget_nano": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

@@ -38,6 +38,7 @@ def sample_of(
     return Sample(predicted, rng.random(n) < probability, np.arange(n), probability, judge)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [1.0, 0.3, 0.1])
 @pytest.mark.parametrize(("loses", "wins"), [(0.05, 0.0), (0.15, 0.1), (0.08, 0.03)])
 def test_a_judge_that_hides_losses_breaks_no_promise_of_parity(
@@ -65,6 +66,7 @@ def test_a_judge_that_hides_losses_breaks_no_promise_of_parity(
         assert failures > 0.02 * RUNS  # and not because nothing is ever proved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [1.0, 0.3])
 @pytest.mark.parametrize("errors", [0.0, 0.2, 1.0])
 def test_a_judge_that_hides_wrong_answers_breaks_no_selective_promise(
@@ -81,6 +83,7 @@ def test_a_judge_that_hides_wrong_answers_breaks_no_selective_promise(
     assert rare_enough(failures)
 
 
+@pytest.mark.slow
 def test_a_false_point_behind_true_ones_is_proved_as_rarely() -> None:
     """Three points that depend on each other; the cheapest is at the edge."""
     rng, epsilon, n = np.random.default_rng(2), 0.05, 600
@@ -118,6 +121,7 @@ class Until:
         return int(sample.drawn[: int(np.argmax(reached)) + 1].sum())
 
 
+@pytest.mark.slow
 def test_a_good_judge_saves_labels_and_a_bad_one_costs_some() -> None:
     rng = np.random.default_rng(3)
     mean = {

@@ -23,6 +23,7 @@ def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     return confidence, rng.random(n) < (1 + confidence) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 800])
 def test_answers_are_as_right_as_promised_in_enough_calibrations(n: int) -> None:
     rng = np.random.default_rng(n)

@@ -38,6 +38,7 @@ def test_it_is_the_kth_smallest_by_counting(scores: FloatArray, alpha: Fraction)
     assert found.kappa == (sorted(scores)[found.k - 1] if found.k else 0.0)
 
 
+@pytest.mark.slow
 @given(tied_scores.filter(len), levels)
 @settings(deadline=None)
 def test_it_covers_whom_the_p_values_of_crepes_cover(scores: FloatArray, alpha: Fraction) -> None:

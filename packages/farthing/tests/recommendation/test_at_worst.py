@@ -102,6 +102,7 @@ def test_no_completion_is_worse_than_the_worst(name: str) -> None:
     assert lost_somewhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", PROMISES, ids=lambda one: type(one).__name__)
 def test_what_is_proved_at_worst_is_proved_however_calls_came_out(asked: Promise) -> None:
     rng = np.random.default_rng(5)

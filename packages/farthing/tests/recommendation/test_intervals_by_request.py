@@ -179,6 +179,7 @@ def proved() -> tuple[Bundle, Questions]:
     return found.bundle, Questions(fresh, fresh)
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_measured_by_question(proved: tuple[Bundle, Questions]) -> None:
     bundle, part = proved
     found: BundleEvaluation = evaluate_in_memory(bundle, reporting(part))

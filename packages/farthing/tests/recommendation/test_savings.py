@@ -155,6 +155,7 @@ def test_sets_are_dominated_only_by_a_model_that_is_right_as_often_as_they_are()
     assert not savings_of(*best, "b", "test", promised="sets").one_answer
 
 
+@pytest.mark.slow
 def test_which_promises_are_about_sets(pool: TraceArrays, tmp_path: Path) -> None:
     train(Dataset("", pool), "lazy", ALPHA, tmp_path / "b")
     assert not room.about_sets(bundles.load(tmp_path / "b").certificate)
@@ -312,6 +313,7 @@ def test_the_reference_of_a_parity_is_that_of_the_statement(
     assert evaluate(tmp_path / "b", pool).value.reference == "z"
 
 
+@pytest.mark.slow
 def test_parity_at_more_than_the_reference_costs_is_not_promised(
     pool: TraceArrays, tmp_path: Path
 ) -> None:

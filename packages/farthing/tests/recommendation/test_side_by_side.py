@@ -111,6 +111,7 @@ def decided(selection: Selection) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROMISES)
 @pytest.mark.parametrize("n", [600, pytest.param(3_200, marks=pytest.mark.slow)])
 def test_questions_that_prove_decide_nothing_before(n: int, kind: str) -> None:
@@ -125,6 +126,7 @@ def test_questions_that_prove_decide_nothing_before(n: int, kind: str) -> None:
     assert decided(trained) != decided(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("proving", "names"), [(99, 1), (199, 1), (200, 2), (299, 2), (300, 3)])
 def test_as_many_are_proved_as_proving_questions_allow(proving: int, names: int) -> None:
     """A hundred for each; where that is one, it is the one that is expected to cost least."""
@@ -148,6 +150,7 @@ def test_as_many_are_proved_as_proving_questions_allow(proving: int, names: int)
     assert rest == [0] * len(rest)
 
 
+@pytest.mark.slow
 def test_nobody_is_trained_who_is_not_proved() -> None:
     """Others are tried only where one alone is proved, or none of those with a share can run."""
     assert {one.name for one in selected(pool(600)).trials} == SHARES.keys()
@@ -245,6 +248,7 @@ def test_a_proof_begins_at_the_dearest_point_of_use(
 # who is taken
 
 
+@pytest.mark.slow
 def test_the_cheapest_of_those_proved_is_taken_and_each_says_at_which_share() -> None:
     """By its cost on the questions that prove; what it was expected to cost does not matter."""
     found = recommend(Dataset("made up", pool(600)), LARGE)
@@ -320,6 +324,7 @@ def test_a_share_passes_on_where_every_point_is_proved() -> None:
     assert "Every point of always-small is proved, so that its 0.5 of it passed" in said
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_the_reference_answers_and_no_share_is_said() -> None:
     found = recommend(Dataset("made up", pool(600)), Agreement("large", "0.0001"))
     assert found.name == "always-large"

@@ -149,6 +149,7 @@ def test_what_is_measured_by_request_errs_at_a_fortieth_at_either_end(asked: Pro
         )
 
 
+@pytest.mark.slow
 def test_at_worst_no_question_with_an_unknown_call_trains() -> None:
     arrays = only(pool(600, 6), ("small", "large"))
     lacking = np.arange(600) % 4 == 0

@@ -35,6 +35,7 @@ def words(page: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).replace("&#39;", "'").split())
 
 
+@pytest.mark.slow
 def test_it_says_in_order_what_is_paid_what_is_promised_and_what_was_tried(
     found: Recommendation,
 ) -> None:
@@ -78,6 +79,7 @@ def test_names_from_traces_are_escaped_and_nothing_runs(found: Recommendation) -
     assert not re.search(r"(src|href)=\"(?!#)", page)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_it_says_so() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "cards", lambda: [card("pool-gain")])
@@ -95,6 +97,7 @@ def test_another_promise_has_its_page_too() -> None:
     assert "What is promised At least 90 of 100 new questions" in said
 
 
+@pytest.mark.slow
 def test_it_is_the_same_each_time_and_written_where_it_is_asked(
     found: Recommendation, tmp_path: Path
 ) -> None:

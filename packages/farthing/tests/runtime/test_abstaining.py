@@ -36,6 +36,7 @@ from farthing.traces.system import Origin
 TENTH = Fraction(1, 10)
 
 
+@pytest.mark.slow
 def test_answers_are_withheld_where_a_replay_withholds_them(
     endpoint: Endpoint,
     tmp_path: Path,

@@ -100,6 +100,7 @@ def test_a_second_run_asks_nobody(write: Write, endpoint: Endpoint, tmp_path: Pa
     assert (len(endpoint.requests), again.earlier, again.progress.total) == (asked, 10, 0)
 
 
+@pytest.mark.slow
 def test_the_cap_stops_it_cleanly_and_a_higher_one_goes_on(
     write: Write, endpoint: Endpoint, tmp_path: Path
 ) -> None:

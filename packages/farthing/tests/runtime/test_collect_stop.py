@@ -79,6 +79,7 @@ def wait_until(what: Any) -> None:
     raise AssertionError("it never happened")
 
 
+@pytest.mark.slow
 def test_one_ctrl_c_finishes_what_is_under_way(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.latency_s = 0.3
     running = begin(endpoint.url, tmp_path)

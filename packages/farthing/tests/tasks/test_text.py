@@ -62,6 +62,7 @@ def turned(value: Any) -> Any:
     return [turned(inner) for inner in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @given(VALUES, st.booleans())
 def test_json_is_the_same_however_it_is_written(value: Any, escaped: bool) -> None:
     """In another order, with other white space and escapes; to normalise twice changes nothing."""

@@ -83,6 +83,7 @@ def test_sets_are_nested_and_each_question_of_a_set_was_asked_of_all_its_models(
     assert set(found.left_out) == set(traces.roles) - set(found.sets[-1].roles)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(made=masks)
 def test_models_join_as_a_walk_through_all_orders_says(made: BoolArray) -> None:

@@ -19,6 +19,7 @@ def simple(name: str = "q") -> Trace:
     return Trace(id=name, gold=["4"], calls=[Call(round=1, role="gpt-4o", answer="4")])
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -37,6 +38,7 @@ def test_what_is_written_reads_back_the_same(
     path.unlink()
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -320,6 +320,7 @@ def test_a_missing_round_shows_against_other_questions(tmp_path: Path) -> None:
     assert len(read_traces(path)) == 2
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_the_schema_allows_every_line_that_we_write(

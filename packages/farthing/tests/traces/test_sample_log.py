@@ -21,6 +21,7 @@ def test_the_log_that_ships_is_what_its_script_draws_and_small() -> None:
     assert PACKED.stat().st_size < 300_000
 
 
+@pytest.mark.slow
 def test_it_reads_as_a_log_with_holes(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

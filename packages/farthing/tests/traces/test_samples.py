@@ -98,6 +98,7 @@ def written(folder: Path, n: int = 40, k: int = 8) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_recorded_file_is_read(recorded_samples: TraceArrays | None) -> None:
     if recorded_samples is None:
         pytest.skip("shared/data/traces is absent")

@@ -177,6 +177,7 @@ def test_without_all_three_marks_one_draw_is_kept() -> None:
 SHARES = [Fraction(3, 10), Fraction(1, 2), Fraction(1, 5)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     marks=st.lists(st.integers(-1, 2), min_size=1, max_size=60),
@@ -220,6 +221,7 @@ def test_who_is_not_marked_to_train_is_shared_in_proportion() -> None:
     assert [len(r) for r in by_shares(questions([0, 0, -1]), [Fraction(1)], rng())] == [2]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     content=st.lists(st.integers(0, 12), min_size=12, max_size=60),

@@ -83,6 +83,7 @@ any_traces = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(any_traces)
 def test_what_goes_in_comes_out(traces: list[Trace]) -> None:
@@ -165,6 +166,7 @@ def test_a_failing_reader_leaves_nothing() -> None:
         assert store.add([trace("q0")], "after") == 1
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_mid_import_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Store.open(path) as store:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 from page_running import Browser, made_key, words
 
 from farthing_gateway.storage.keys import KeyLimit, KeyRecord, open_keys
@@ -51,6 +52,7 @@ def test_what_a_form_leaves_as_it_was_is_not_written_over(browser: Browser) -> N
     assert shop(browser).limits == (KeyLimit("usd", "day", 5 * 10**9), KeyLimit("tokens", "day", 3))
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_none_changes_nothing(browser: Browser) -> None:
     key, before = shop(browser).id, shop(browser).limits
     for wrong, said in (
@@ -67,6 +69,7 @@ def test_a_limit_that_is_none_changes_nothing(browser: Browser) -> None:
     assert shop(browser).limits == before
 
 
+@pytest.mark.slow
 def test_limits_are_an_administrators(browser: Browser, tmp_path: Path) -> None:
     reader = Browser(browser.running)
     reader.login(made_key(str(tmp_path / "gateway.db"), "reader", "read"))

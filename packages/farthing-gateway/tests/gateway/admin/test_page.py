@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from gateway_running import models, serve_section
 from page_running import (
     NO_BUNDLE,
@@ -32,6 +33,7 @@ from farthing_gateway.storage.ledger.base import Amount
 from farthing_gateway.storage.ledger.ledger import open_ledger
 
 
+@pytest.mark.slow
 def test_the_overview_says_what_was_saved(browser: Browser) -> None:
     requests = traffic(700, now())
     saved = sum(one.saved_nano or 0 for one in requests)
@@ -51,6 +53,7 @@ def test_the_overview_says_what_was_saved(browser: Browser) -> None:
     assert "farthing recalibrate --policy letters" in said
 
 
+@pytest.mark.slow
 def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) -> None:
     assert "Disputed" not in words(browser, "/admin")
 
@@ -66,6 +69,7 @@ def test_the_overview_says_what_is_disputed(browser: Browser, tmp_path: Path) ->
     assert "Model large: 1 call claimed $12,500.00 and 1,000,000,000 tokens beyond what" in said
 
 
+@pytest.mark.slow
 def test_alarms_are_closed_by_whom(browser: Browser) -> None:
     assert "closed 20" in words(browser, "/admin/alarms")
     assert browser.submit("/admin/alarms", "/admin/alarms/close", id="a1").status == 303
@@ -184,6 +188,7 @@ def test_a_newcomer_is_told_what_to_do_first(tmp_path: Path) -> None:
         assert "No bundle was put in place yet" in words(browser, "/admin/certificates")
 
 
+@pytest.mark.slow
 def test_what_to_do_next_ends_with_what_is_done(tmp_path: Path) -> None:
     where = str(tmp_path / "gateway.db")
     owner = made_key(where, "owner", "admin")
@@ -207,6 +212,7 @@ def test_what_to_do_next_ends_with_what_is_done(tmp_path: Path) -> None:
         assert "--policy letters --out day.db" in said
 
 
+@pytest.mark.slow
 def test_spending_is_shown_by_whom_and_on_what(browser: Browser, tmp_path: Path) -> None:
     where = str(tmp_path / "gateway.db")
     spend(where, 5.0, "key:owner", "team:web", "model:small", "policy:shadow")
@@ -228,6 +234,7 @@ def test_spending_is_shown_by_whom_and_on_what(browser: Browser, tmp_path: Path)
     assert "By key" not in said
 
 
+@pytest.mark.slow
 def test_refused_and_failed_requests_are_rates_with_their_reasons(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -244,6 +251,7 @@ def test_refused_and_failed_requests_are_rates_with_their_reasons(
     assert f'href="/admin/requests?status=402&amp;since={since}&amp;until={until}"' in text
 
 
+@pytest.mark.slow
 def test_a_range_is_chosen_by_its_name_or_by_dates(browser: Browser) -> None:
     day = now()
     first = traffic(700, day)[0].at

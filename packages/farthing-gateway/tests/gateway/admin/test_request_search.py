@@ -132,6 +132,7 @@ def playing(where: str, play: Callable[[Database], Awaitable[None]]) -> None:
     asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_pages_are_all_that_fits_each_once_the_newest_first(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

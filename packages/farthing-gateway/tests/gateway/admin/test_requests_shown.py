@@ -34,6 +34,7 @@ from farthing_gateway.recording.record import FALLBACK, STOPPED, PolicyDecision
 from farthing_gateway.recording.traffic_rows import cost_of
 
 
+@pytest.mark.slow
 def test_requests_come_in_pages_and_by_filter(browser: Browser) -> None:
     seen: list[str] = []
     path = "/admin/requests?policy=support"
@@ -169,6 +170,7 @@ def test_an_audit_of_which_nobody_was_left_to_ask_says_so(
         assert says in words(browser, f"/admin/requests/{one.id}")
 
 
+@pytest.mark.slow
 def test_a_request_that_was_not_answered_is_in_the_list_and_told_step_by_step(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_the_interval_is_right_where_audit_is_changed(
     assert binomtest(missed, streams, DELTA, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_two_gateways_that_draw_unequally_have_one_right_interval() -> None:
     """One of hard requests draws five times as often, and its audit is graded first."""
     generator, missed = np.random.default_rng(7), 0

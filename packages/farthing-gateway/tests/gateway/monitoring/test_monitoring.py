@@ -129,6 +129,7 @@ def test_since_the_alarm_and_since_it_was_closed_have_figures_of_their_own(where
     playing(where, play)
 
 
+@pytest.mark.slow
 def test_workers_that_count_at_once_count_everything_once(where: str) -> None:
     async def play(traffic: Traffic, watch: StoredWatch) -> None:
         await put(traffic, *(reply(f"q{k}", at=later(k), group=f"g{k % 3}") for k in range(1_200)))

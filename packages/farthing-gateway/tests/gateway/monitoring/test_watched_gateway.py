@@ -106,6 +106,7 @@ def test_audits_are_asked_graded_paid_and_shown(tmp_path: Path, bundle: Path) ->
     assert all(len(one.calls) == 2 and not one.truncated for one in read_traces(out))
 
 
+@pytest.mark.slow
 def test_rows_say_what_decided_and_what_chance_drew(tmp_path: Path, bundle: Path) -> None:
     with Endpoint(letter) as stub, gateway(tmp_path, drawing(config(stub, bundle), 0.5)) as running:
         for k in range(40):
@@ -155,6 +156,7 @@ def test_without_audits_nothing_moves_and_it_is_said(tmp_path: Path, bundle: Pat
         assert len(stub.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["agreement", "parity"])
 def test_what_is_explored_is_complete_and_no_audit(tmp_path: Path, promise: str) -> None:
     made_bundle(tmp_path, promise)
@@ -231,6 +233,7 @@ def test_an_alarm_ends_what_replies_promise_until_somebody_sees_to_it(
         assert (ready["policies"], ready["notes"]) == ({"letters": {"default": mark}}, [])
 
 
+@pytest.mark.slow
 def test_the_log_says_that_a_bundle_of_which_nothing_is_proved_does_not_decide(
     tmp_path: Path, bundle: Path
 ) -> None:

@@ -101,6 +101,7 @@ def batches(draw: st.DrawFn) -> list[list[Operation]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(made=batches())
 def test_what_is_written_at_once_is_what_is_written_one_by_one(

@@ -83,6 +83,7 @@ def killed(where: str, flag: Path) -> None:
     worker.communicate()
 
 
+@pytest.mark.slow
 def test_four_processes_get_what_a_cap_is_worth(where: str) -> None:
     """They also make the tables at the same time."""
     admitted = together("reserve", where, "50", processes=4)
@@ -90,6 +91,7 @@ def test_four_processes_get_what_a_cap_is_worth(where: str) -> None:
     assert total(where).held == total(where, "key:a").held == Amount(50_000, 0, 50)
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_nothing_stuck(where: str, tmp_path: Path) -> None:
     """What it had not sent comes back once, what it had is charged and marked once."""
     killed(where, tmp_path / "flag")

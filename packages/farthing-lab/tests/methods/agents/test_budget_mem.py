@@ -95,6 +95,7 @@ def test_what_is_played_is_what_the_table_says(
             assert follows(question, got.context) == table.right[row, leaves[row]]
 
 
+@pytest.mark.slow
 def test_questions_take_as_many_links_as_facts(facts: LinkedFacts, table: TierTable) -> None:
     groups = np.array([question.group for question in facts.questions])
     links = np.array([tiers_of(leaf)[1] for leaf in range(243)])
@@ -161,6 +162,7 @@ def never_over_the_budget(world: World, facts: LinkedFacts, streams: int) -> Non
             assert got.cost_nano <= budget
 
 
+@pytest.mark.slow
 def test_a_question_never_costs_more_than_its_budget(world: World, facts: LinkedFacts) -> None:
     never_over_the_budget(world, facts, 500)
 
@@ -170,6 +172,7 @@ def test_no_question_of_10000_costs_more(world: World, facts: LinkedFacts) -> No
     never_over_the_budget(world, facts, 10_000)
 
 
+@pytest.mark.slow
 def test_a_batch_never_costs_more_and_leaves_nobody_out(world: World, facts: LinkedFacts) -> None:
     asked = facts.questions[:20]
     for budget in range(20 * least_nano(), 3_000_000, 173_000):
@@ -181,6 +184,7 @@ def test_a_batch_never_costs_more_and_leaves_nobody_out(world: World, facts: Lin
     assert "\n" not in str(problem.value)
 
 
+@pytest.mark.slow
 def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: TierTable) -> None:
     family = fit_family(table, weights=(0.0, 0.4), learner=SHORT)
     contexts, rows = put_together(world, table, family, facts.questions[:10], 800_000)
@@ -192,6 +196,7 @@ def test_within_a_budget_and_beside_it(world: World, facts: LinkedFacts, table: 
     assert put_together(world, table, family, unknown, 800_000)[1][0]["right"] is None
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_router(table: TierTable) -> None:
     one, other = (SHORT.fit(table, 0.4) for _ in range(2))
     np.testing.assert_array_equal(one.weights[0], other.weights[0])

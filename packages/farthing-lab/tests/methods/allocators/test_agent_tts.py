@@ -99,6 +99,7 @@ def test_it_comes_near_the_best_of_all_choices_sooner_than_chance() -> None:
     assert rule[:, 19].mean() < chance[:, 39].mean(), "half the trials"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proposer", [AGENT_TTS.proposer, by_chance])
 def test_nothing_beyond_the_budget_is_tried(proposer: object) -> None:
     for seed in range(8):
@@ -155,6 +156,7 @@ def test_no_proposal_is_asked_for_that_would_not_be_tried() -> None:
     assert max(asked) < 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_search() -> None:
     space, chance = task(3)
     first, second = (AGENT_TTS.maximise(space, whole(chance)) for _ in range(2))

@@ -39,6 +39,7 @@ def within_the_budget(allocator: Allocator, instances: int) -> None:
         check(batch, budget, allocator.allocate(batch, budget))
 
 
+@pytest.mark.slow
 def test_never_above_the_budget(allocator: Allocator) -> None:
     within_the_budget(allocator, 250)
 

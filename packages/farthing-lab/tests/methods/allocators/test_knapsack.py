@@ -15,6 +15,7 @@ from farthing_lab.methods.allocators.base import ItemBatch
 from farthing_lab.methods.allocators.lagrangian import dynamic_programme, pack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_small_instances_are_solved_exactly_and_within_the_budget(n: int) -> None:
     rng = np.random.default_rng(0)
@@ -74,6 +75,7 @@ def test_100000_questions_take_seconds() -> None:
     assert time.process_time() - began < 20  # 0.8 s where nothing else runs
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(
     items=st.lists(

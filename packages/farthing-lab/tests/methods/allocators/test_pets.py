@@ -109,6 +109,7 @@ def test_samples_go_where_votes_are_split() -> None:
     assert len(got[0]) < 8 < len(got[1])
 
 
+@pytest.mark.slow
 def test_10000_streams_stay_within_their_budget() -> None:
     rng = np.random.default_rng(3)
     plans = [PETS.plan(made_up(rng, 60, 12), each) for each in (4, 5, 7.5, 11)]

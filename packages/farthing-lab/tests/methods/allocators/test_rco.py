@@ -78,6 +78,7 @@ def test_what_it_keeps_is_never_worse_than_the_knapsack_alone() -> None:
     assert RCO.allocate(batch, budget).value >= direct.value
 
 
+@pytest.mark.slow
 def test_items_that_depend_on_each_other_come_near_the_best_of_all_assignments() -> None:
     """Three groups, each worth the root of its right answers: one more helps a poor one most."""
     rng, ratios = np.random.default_rng(3), []

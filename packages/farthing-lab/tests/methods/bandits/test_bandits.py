@@ -210,6 +210,7 @@ def test_without_the_weights_a_value_would_be_wrong() -> None:
     assert np.mean([one for one in weighted if one is not None]) == pytest.approx(0.65, abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_policy_that_reads_the_question_has_a_value_too() -> None:
     log = log_of(KNAPSACK, 2_000, 1)
     found: OffPolicyValue = value_of(log, np.where(np.arange(len(log.arm)) % 2, 1, 0))

@@ -254,6 +254,7 @@ def test_dearer_mistakes_buy_more_and_end_with_more_right_answers() -> None:
     assert points.correct[:, -1].mean() > points.correct[:, 0].mean() + 0.05
 
 
+@pytest.mark.slow
 def test_what_is_learned_comes_near_what_was_planted() -> None:
     rng = np.random.default_rng(6)
     of = judges(rng, 5, 4, 1)
@@ -272,6 +273,7 @@ def test_classes_of_difficulty_are_found() -> None:
     assert ((member[:, 0] > 0.5) == hard).mean() > 0.98
 
 
+@pytest.mark.slow
 def test_evidence_that_is_shared_is_discounted() -> None:
     """Independent judges are believed; where three repeat a fourth, what they say counts less."""
     rng = np.random.default_rng(8)

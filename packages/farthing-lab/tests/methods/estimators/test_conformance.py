@@ -86,12 +86,14 @@ def test_without_history_it_expects_a_model_as_the_others_are(name: str) -> None
     assert share == pytest.approx(TRAIN.correct.mean(), abs=0.06)
 
 
+@pytest.mark.slow
 @every_estimator
 def test_the_same_seed_learns_the_same(name: str) -> None:
     again = system("estimator", name).fit(TRAIN, 0).success(history(30), QUESTIONS)
     np.testing.assert_array_equal(again, learned(name).success(history(30), QUESTIONS))
 
 
+@pytest.mark.slow
 @every_estimator
 def test_more_outcomes_are_better_than_none(name: str) -> None:
     """Over 20 models that join."""
@@ -106,6 +108,7 @@ def test_more_outcomes_are_better_than_none(name: str) -> None:
     assert none > some > many
 
 
+@pytest.mark.slow
 @every_estimator
 def test_an_ungraded_answer_is_no_outcome(name: str) -> None:
     """Its grade is not looked at, in training or as history."""

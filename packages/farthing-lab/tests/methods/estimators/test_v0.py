@@ -52,6 +52,7 @@ def test_its_log_loss_comes_near_the_truth_as_outcomes_grow(found: ItemResponse)
     assert many < 0.4 * none
 
 
+@pytest.mark.slow
 def test_ten_outcomes_on_known_questions_say_more_than_on_new_ones(
     found: ItemResponse,
 ) -> None:

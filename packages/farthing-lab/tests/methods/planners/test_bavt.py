@@ -149,12 +149,14 @@ def climbs(most_open: int, steps: int, runs: int, climb: Climb) -> int:
     return ends
 
 
+@pytest.mark.slow
 def test_with_one_open_node_the_chance_of_an_end_is_exactly_the_bounds() -> None:
     climb, steps = Climb(0.4, 5), 14
     chance = float(binom.sf(4, steps, 0.4))
     assert binomtest(climbs(1, steps, 600, climb), 600, chance).pvalue > 0.01
 
 
+@pytest.mark.slow
 def test_the_bound_holds_with_many_open_nodes() -> None:
     climb, epsilon = Climb(0.5, 3), 0.1
     steps = steps_needed(0.5, 3, 3, epsilon)

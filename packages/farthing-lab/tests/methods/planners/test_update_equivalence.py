@@ -55,6 +55,7 @@ def test_it_acts_as_well_as_dynamic_programming() -> None:
     assert np.mean(lost) < 0.005
 
 
+@pytest.mark.slow
 def test_one_step_may_not_be_enough() -> None:
     """Care early pays only where one is careful later: the usual, hurry, does not show that."""
     chain = Chain(3, (0.3, 1), (1.0, 5))

@@ -370,6 +370,7 @@ def test_brpo_prefers_what_is_right_early_at_every_cut() -> None:
     assert hard >= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_adactrl_calls_easy_what_it_can_do_and_is_short_on_that(sign: float) -> None:
     """The second question is right at no length."""
