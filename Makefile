@@ -38,7 +38,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo quick types test check check-extras check-clients mutations soak ratchet docs bench figures lock audit setup clean
+.PHONY: help demo quick types test check check-extras check-clients mutations simulations soak ratchet docs bench figures lock audit setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ check-clients: $(CLIENTS)/.installed ## the programs of others that ask a gatewa
 mutations: setup ## known mistakes, then N=60 drawn by SEED=1 in promises, money and evidence: at most three may live (an hour on two cores)
 	$(TESTING) -m mutations tests/test_mutations.py
 	$(BIN)/python benchmarks/mutations.py --seed $(or $(SEED),1) --draw $(or $(N),60)
+
+simulations: setup ## promises over thousands of redraws, trainings to their end (half an hour on two cores)
+	$(TESTING) -m simulations
 
 # Workers are killed, caps are stormed, models fail, writers wait for each other; FARTHING_SOAK=1 takes a twentieth.
 soak: setup ## kills, deadlocks and faults, on SQLite and PostgreSQL (an hour and a half)
