@@ -248,7 +248,6 @@ from farthing_gateway.reloading import found_at
 with found_at(Path({str(file)!r})) as (outcomes, why):
     def heard(*_):
         outcomes.begin()
-        outcomes.end("as before", ("a note",), taken=False)
         sys.exit()
     signal.signal(signal.SIGHUP, heard)
     print(why, flush=True)
@@ -258,7 +257,7 @@ with found_at(Path({str(file)!r})) as (outcomes, why):
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"None\n"
         file.write_text("1\n")
-        with pytest.raises(InputError, match="no gateway serves"):  # it ends as it says so
+        with pytest.raises(InputError, match="no gateway serves"):  # it ended as it was asked
             ask_to_reload(file)
     assert not file.exists()
 
