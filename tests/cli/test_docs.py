@@ -107,6 +107,7 @@ def test_a_study_that_is_given_no_traces_says_so(refused: Callable[..., str]) ->
     assert said == "farthing: name the traces, such as runs.jsonl\n"
 
 
+@pytest.mark.slow
 def test_help_imports_no_command() -> None:
     program = "import sys; from farthing.cli.main import _run; _run([]); print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()

@@ -321,6 +321,7 @@ def test_an_infinite_threshold_round_trips(tiny: Any, tmp_path: Path) -> None:
     assert load(tmp_path / "b").kappa == np.inf
 
 
+@pytest.mark.slow
 def test_loading_needs_neither_torch_nor_sklearn(saved: Path, site: Path) -> None:
     program = (
         "import sys; from farthing.bundle.folder import load; found = load(sys.argv[1]); "

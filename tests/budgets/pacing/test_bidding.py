@@ -149,6 +149,7 @@ def test_for_many_requests_the_price_is_that_of_hindsight() -> None:
         assert price == pytest.approx(1 - rho, abs=0.04)
 
 
+@pytest.mark.slow
 def test_it_is_ahead_of_dual_descent_where_the_horizon_is_short() -> None:
     rng = np.random.default_rng(5)
     values = rng.random(64)

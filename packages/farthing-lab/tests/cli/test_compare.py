@@ -199,6 +199,7 @@ def test_the_winner_is_said_to_carry_no_certificate(farthing: Farthing, runs: Pa
     assert said in " ".join(done.out.split())
 
 
+@pytest.mark.slow
 def test_options_that_mean_nothing_to_a_promise_are_one_line(
     refused: Callable[..., str], runs: Path
 ) -> None:

@@ -141,6 +141,7 @@ def test_the_others_stop_where_the_largest_cost_does_not_fit() -> None:
     assert by_name["strongest"]["answered"] == 8, "after eight of 2 million each 6 do not fit"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_one_line(refused: Refused, traces: Path, tmp_path: Path) -> None:
     given = ("study", "explore", "--traces", traces, "--budget")
     assert "give a floor above 0" in refused(*given, "1", "--floor", "0.5")

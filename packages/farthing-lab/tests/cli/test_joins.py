@@ -68,6 +68,7 @@ def test_money_first_then_who_is_asked(farthing: Farthing, files: tuple[Path, Pa
         assert part in said, part
 
 
+@pytest.mark.slow
 def test_json_has_the_same(farthing: Farthing, files: tuple[Path, Path, float]) -> None:
     pool, few, share = files
     given = ("study", "joins", "--traces", pool, "--new", few, "--json")
@@ -87,6 +88,7 @@ def test_json_has_the_same(farthing: Farthing, files: tuple[Path, Path, float]) 
     assert again.out == done.out, "the same seed gives the same"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_one_line(
     refused: Refused, files: tuple[Path, Path, float], tmp_path: Path
 ) -> None:

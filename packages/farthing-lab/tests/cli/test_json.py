@@ -49,6 +49,7 @@ def test_a_calibration_says_what_it_promises(farthing: Farthing, bundle: str, ru
     assert {"reference", "saved", "gained_interval", "measure"} <= found["value"].keys()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_proved_is_said_with_the_same_exit_code(
     farthing: Farthing, bundle: str, runs: Path
 ) -> None:

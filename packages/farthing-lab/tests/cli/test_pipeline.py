@@ -40,6 +40,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farthing.recommendation.candidates.candidates", candidates)
 
 
+@pytest.mark.slow
 def test_from_traces_to_a_promise(farthing: Farthing, runs: Path) -> None:
     common = ("--bundle", "b", "--traces", runs)
     assert farthing("train", "--traces", runs, "--policy", "stopping", "--out", "b").code == 0
@@ -130,6 +131,7 @@ def test_questions_that_may_have_trained_the_bundle_are_remarked_on(
     assert "test questions trained the policy" in farthing("evaluate", *asked, "--seed", 1).err
 
 
+@pytest.mark.slow
 def test_no_question_is_used_twice_without_a_word(farthing: Farthing, runs: Path) -> None:
     farthing("train", "--traces", runs, "--policy", "random", "--out", "b")
     asked = ("--bundle", "b", "--traces", runs)
@@ -198,6 +200,7 @@ def test_the_same_seed_gives_the_same_bytes(farthing: Farthing, runs: Path) -> N
     assert written("a") != written("c")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_curves_have_a_line_an_update(farthing: Farthing, runs: Path) -> None:
     farthing("train", "--traces", runs, "--policy", "ccpo", "--out", "a")
@@ -320,6 +323,7 @@ def test_what_cannot_be_proved_ends_in_exit_code_1(farthing: Farthing, runs: Pat
     assert "not calibrated" in farthing("evaluate", *common).out
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proved_the_bundle_asks_the_reference(
     farthing: Farthing, pool: Path
 ) -> None:
@@ -362,6 +366,7 @@ def test_options_that_do_not_go_together_are_refused(
     assert says in refused("calibrate", "--bundle", "b", "--traces", runs, "--promise", *asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -423,6 +428,7 @@ def test_what_nobody_graded_agrees_and_is_never_called_accurate(
     assert last.startswith(parity if promise == "parity" else "answers that are large's ")
 
 
+@pytest.mark.slow
 def test_some_grades_are_no_agreement(farthing: Farthing, tmp_path: Path) -> None:
     """Accuracy at worst is what a parity of partly graded answers reads."""
     traces = made_up(300)

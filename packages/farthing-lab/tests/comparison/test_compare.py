@@ -114,6 +114,7 @@ def test_every_split_agrees_with_a_loop_over_its_questions(small: Dataset) -> No
             )
 
 
+@pytest.mark.slow
 def test_the_first_split_is_the_fixed_one(small: Dataset) -> None:
     parts = fixed_parts(small.traces, np.random.default_rng(5))
     found = compare(small, Plan((ALPHA,), ("fixed-4",), splits=1, seed=5))
@@ -243,6 +244,7 @@ def test_what_is_asked_wrongly_is_refused(small: Dataset) -> None:
         compare(small, Plan((ALPHA,), ("random",), sizes={"train": 500}))
 
 
+@pytest.mark.slow
 def test_traces_that_are_not_the_generators_have_no_optimum(small: Dataset) -> None:
     stranger = replace(small.traces, signals={})
     found = compare(replace(small, traces=stranger), Plan((ALPHA,), ("optimum", "uala"), 2))

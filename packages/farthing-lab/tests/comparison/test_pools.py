@@ -29,6 +29,7 @@ def nested_points(rng: np.random.Generator, n: int) -> tuple[OperatingPoints, Fa
     return points, Fallback(np.full(n, 12), depth < 11)
 
 
+@pytest.mark.slow
 def test_coverage_is_kept_on_average_over_calibrations() -> None:
     rng = np.random.default_rng(0)
     points, fallback = nested_points(rng, 100_000)

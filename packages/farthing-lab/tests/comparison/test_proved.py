@@ -195,6 +195,7 @@ def test_a_selective_promise_withholds_what_is_not_sure() -> None:
     assert found.differences == []
 
 
+@pytest.mark.slow
 def test_where_nobody_is_sure_nothing_is_asked() -> None:
     asked = Selective(Fraction(9, 10))
     found = compared(selective_questions(0.0), asked, policies=("fixed-1",))

@@ -78,6 +78,7 @@ def test_values_never_fall_with_more_episodes() -> None:
 LENGTHS = st.lists(st.tuples(st.floats(0.0, 0.5), st.floats(1.0, 500.0)), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(pairs=LENGTHS, each=st.floats(1.0, 50.0), bounds=st.booleans())
 def test_the_tokens_are_the_budget(

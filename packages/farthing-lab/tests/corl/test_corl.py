@@ -170,6 +170,7 @@ def test_plans_are_chosen_on_questions_of_the_kinds_that_are_asked(scripted: Scr
     assert (cell.name, cell.best_plan, high.best_single.expert) == ("affine-2", "large", "large")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hard_nano", "refused", "ended"), [(20_000, 6, 0), (10, 0, 6), (0, 0, 6)])
 def test_no_episode_exceeds_a_hard_budget(
     scripted: Scripted, hard_nano: int, refused: int, ended: int

@@ -88,12 +88,14 @@ def chosen(found: Certified) -> str:
     return found.mode.name if found.mode else STRONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [PARITY, AGREE])
 def test_the_cheapest_mode_that_is_proved_is_chosen(asked: Parity | Agreement) -> None:
     assert chosen(proved("p", recorded_with(), asked)) == "low"
     assert chosen(proved("p", recorded_with(calibrate=spoilt(0)), asked)) == "medium"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [PARITY, AGREE])
 def test_corrupted_calibration_answers_lose_the_certificate(asked: Parity | Agreement) -> None:
     found = proved("p", recorded_with(calibrate=spoilt(0, 1, 2)), asked)
@@ -103,6 +105,7 @@ def test_corrupted_calibration_answers_lose_the_certificate(asked: Parity | Agre
     assert "large answers" in found.certificate.sentence()
 
 
+@pytest.mark.slow
 def test_what_fails_is_not_passed_over() -> None:
     """Testing goes from the dearest down and ends at the first failure."""
     assert chosen(proved("p", recorded_with(calibrate=spoilt(1)), AGREE)) == "high"
@@ -115,6 +118,7 @@ def test_a_mode_as_dear_as_the_reference_is_not_chosen() -> None:
     assert chosen(proved("p", RecordedModes(MODES, STRONG, dear), AGREE)) == STRONG
 
 
+@pytest.mark.slow
 def test_questions_that_test_change_no_choice() -> None:
     fair = proved("p", recorded_with(), AGREE)
     foul = proved("p", recorded_with(test=spoilt(0, 1, 2)), AGREE)

@@ -84,6 +84,7 @@ def test_what_is_right_on_the_judged_questions_moves_no_choice(opened: PoolSessi
     assert high.hindsight.accuracy == 1.0
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_certificate_is_the_strongest_expert_in_training(
     opened: PoolSession,
 ) -> None:

@@ -78,6 +78,7 @@ def test_it_learns_from_questions_to_train_alone(pool_file: Path, tmp_path: Path
     assert len(log.updates) == 1
 
 
+@pytest.mark.slow
 def test_a_trained_folder_says_how_it_is_played(pool_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
     with PoolSession.of(read_pool(pool_file)) as opened:
@@ -121,6 +122,7 @@ def test_a_controller_is_evaluated_under_the_hooks_that_it_learned_under(
         assert all(one.calls for one in greedy(free, questions, always.modes[0]))
 
 
+@pytest.mark.slow
 def test_a_training_of_another_plan_is_refused(pool_file: Path, tmp_path: Path) -> None:
     def killed(_: Update) -> None:
         raise KeyboardInterrupt

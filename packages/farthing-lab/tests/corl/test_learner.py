@@ -228,6 +228,7 @@ def test_prompts_whose_outcome_is_open_get_more_episodes() -> None:
         assert all(ratio == 1.0 if allocation is even else ratio > 1.5 for ratio in ratios)
 
 
+@pytest.mark.slow
 def test_of_each_prompt_is_expected_what_its_kind_earned_and_took_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -323,6 +324,7 @@ def test_modes_are_drawn_for_each_prompt_and_all_come() -> None:
     assert set(log.updates[0].by_mode) == set(modes)
 
 
+@pytest.mark.slow
 def test_the_figures_of_an_update_are_those_of_its_episodes() -> None:
     sampler = scripted({"low": "<call>sums</call>", "high": "<call>large</call>"})
     broke = replace(HIGH, budget_nano=30_000)  # no room for the controller's own words

@@ -201,6 +201,7 @@ def test_calls_of_a_batch_are_made_together_and_go_to_whom_they_name() -> None:
     assert [(e.question, e.mode) for e in episodes] == ASKED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("together", [1, 4])
 def test_episodes_do_not_depend_on_the_batch(together: int, temperature: float) -> None:
@@ -212,6 +213,7 @@ def test_episodes_do_not_depend_on_the_batch(together: int, temperature: float) 
     assert told(sampled) == told(RolloutSampling(temperature))
 
 
+@pytest.mark.slow
 def test_equal_seeds_play_equal_episodes_and_others_do_not() -> None:
     def told(seed: int) -> list[Any]:
         speaker = voice(chatty(2), hooks=(tags,))

@@ -67,6 +67,7 @@ def test_before_learning_nothing_has_moved(kind: Kind) -> None:
     assert 0.0 < figures.entropy < np.log(len(SYMBOLS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -44,6 +44,7 @@ def test_a_controller_that_answers_alone_cannot_call() -> None:
     assert logits.isfinite().all(), "what it is given stays"
 
 
+@pytest.mark.slow
 def test_answers_come_in_order_whatever_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     net = network(Size(1, 16), 1)
     texts = ["a=4;a?", "b=1;c=b+3;c?", "d=0;d?"]

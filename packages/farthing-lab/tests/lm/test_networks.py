@@ -103,6 +103,7 @@ def test_a_controller_is_shown_calls_that_its_syntax_reads() -> None:
     assert max(modes.values()) < 1.15 * min(modes.values())
 
 
+@pytest.mark.slow
 def test_a_controller_alone_solves_what_is_short_and_guesses_the_rest() -> None:
     right = Counter[bool]()
     for problem, example in controlled(2_000):

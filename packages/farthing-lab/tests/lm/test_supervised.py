@@ -131,6 +131,7 @@ def test_a_killed_training_goes_on_as_if_there_was_no_kill(
     assert (again.step, same(before, weights(other))) == (course.steps, True), "it was over"
 
 
+@pytest.mark.slow
 def test_equal_seeds_train_alike_and_others_do_not() -> None:
     nets = [network(SIZE, 1) for _ in range(3)]
     for net, seed in zip(nets, (7, 7, 8), strict=True):

@@ -94,6 +94,7 @@ def test_what_is_taught_has_a_symbol_for_everything_and_comes_back(
     assert reader(WHOLE).decode(encode(text)) == text
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(range(len(SYMBOLS)))))
 def test_symbols_are_written_alike(numbers: list[int]) -> None:
     assert decode(numbers) == reader(WHOLE).decode(numbers)

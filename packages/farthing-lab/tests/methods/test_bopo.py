@@ -79,6 +79,7 @@ def test_the_optimum_is_that_of_all_policies_written_out(seed: int, budget: int 
     assert optimum(config, worth(price, 2), budget).value == pytest.approx(max(every), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [None, 2_500_000, 900_000, 500_000])
 def test_what_a_policy_comes_to_is_exact(budget: int | None) -> None:
     """The optimum evaluated is its own value, and drawn episodes agree within four errors."""

@@ -22,6 +22,7 @@ def log_likelihood(model: LatentDifficulty, traces: TraceArrays) -> float:
     return float(lesson.weigh(model)[1].sum())
 
 
+@pytest.mark.slow
 def test_every_step_makes_the_recordings_likelier() -> None:
     """The shrinkage by one case is all that may cost a little."""
     traces = generate(CONFIG, 2_000, np.random.default_rng(0))
@@ -82,6 +83,7 @@ def test_rounds_that_were_not_recorded_teach_nothing() -> None:
     np.testing.assert_array_equal(again.guide, fit_latent_difficulty(cut).guide)
 
 
+@pytest.mark.slow
 def test_conversations_without_a_signal_are_weighed_by_answers_alone() -> None:
     bare = replace(generate(CONFIG, 300, np.random.default_rng(4)), signals={})
     model = fit_latent_difficulty(bare)

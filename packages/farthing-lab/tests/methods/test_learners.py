@@ -84,6 +84,7 @@ def test_the_seed_alone_decides_every_bit(name: str) -> None:
     assert content(first) != content(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_there_is_a_curve_of_every_figure(name: str) -> None:
     curves = VARIANTS[name].fit(questions(60), ALPHA, 0, Silent()).curves

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from farthing.methods.base import Silent
 from farthing.process.base import InRounds
@@ -64,6 +65,7 @@ def test_labels_that_are_all_alike_leave_only_the_base_rate() -> None:
     np.testing.assert_allclose(1 / (1 + np.exp(-weights[:, -1])), 0.5 / 31)
 
 
+@pytest.mark.slow
 def test_it_comes_close_to_the_optimum_of_the_generator() -> None:
     fitted = StoppingLearner().fit(questions(1_000, 0), Fraction(1, 10), 0, Silent())
     test = questions(20_000, 1)

@@ -173,6 +173,7 @@ def test_where_the_full_thought_is_wrong_too_stopping_loses_nothing() -> None:
     assert lost.tolist() == [[False, False, False], [False, True, True]]
 
 
+@pytest.mark.slow
 def test_settled_learns_what_stopping_loses_and_what_is_left_to_pay() -> None:
     recorded = thoughts(300, 3)
     traces = cascade(graded(recorded, "same as cut-5"))

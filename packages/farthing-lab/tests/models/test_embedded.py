@@ -37,6 +37,7 @@ def answers(settings: EmbeddedSettings, *prompts: Prompt) -> list[Completion]:
     return asyncio.run(ask_all())
 
 
+@pytest.mark.slow
 def test_the_package_lists_five_models_without_loading_pytorch() -> None:
     program = (
         "import sys\n"

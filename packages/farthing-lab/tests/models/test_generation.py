@@ -117,6 +117,7 @@ def test_a_row_ends_at_its_own_end_token(network: Any) -> None:
         same(done[i], free[i])
 
 
+@pytest.mark.slow
 def test_a_row_is_the_same_alone_and_in_any_company(network: Any) -> None:
     rows = [
         GenerationRow(PROMPTS[0], 15, temperature=1.0, seed=1, top_logprobs=2),

@@ -65,6 +65,7 @@ def test_it_passes_the_checker_on_other_shapes(horizon: int, roles: int) -> None
     check_env(TraceEnv(traces, FeatureSet.fit(traces)), skip_render_check=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -145,6 +145,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_the_best_of_all_stopping_rules(name: str) -> None:
     config = CASES[name]
@@ -304,6 +305,7 @@ def test_no_policy_beats_it_on_a_preset(name: str) -> None:
     assert careful.cost_nano.mean() / 1e9 < 1.05 * least
 
 
+@pytest.mark.slow
 def test_it_refuses_horizons_too_long_to_enumerate() -> None:
     with pytest.raises(InputError, match=r"8 rounds would need more than .* stopping policy"):
         frontier(replace(USUAL, rounds=8))

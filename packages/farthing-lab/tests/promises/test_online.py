@@ -59,6 +59,7 @@ ADVERSARIES: dict[str, Callable[[float, int], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ADVERSARIES)
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 def test_the_long_run_bound_against_an_adversary_who_sees_kappa(name: str, alpha: float) -> None:

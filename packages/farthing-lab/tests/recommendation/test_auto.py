@@ -105,6 +105,7 @@ def test_too_few_or_incomplete_questions_are_refused() -> None:
         auto.choose_method(cut, ALPHA)
 
 
+@pytest.mark.slow
 def test_features_go_to_those_that_read_them() -> None:
     rounds = ft.generate("hotpotqa-llama2-7b", 200)
     assert ft.fit("auto", rounds, features=["verdict"]).method == "stopping"

@@ -191,6 +191,7 @@ def test_a_proof_of_any_kind_counts_each_question_once(
     assert Certificate.from_json(often.to_json()) == often
 
 
+@pytest.mark.slow
 def test_a_stream_is_about_each_of_its_questions(policies: dict[str, Bundle]) -> None:
     drawn = asked_again(ROUNDS.rows(slice(100)), 3)
     asked = Coverage("0.8", online=True)

@@ -201,6 +201,7 @@ def test_no_grade_moves_a_weight(spy: Spy) -> None:
         assert sample.largest == spy.weighted[0].largest
 
 
+@pytest.mark.slow
 def test_the_largest_weight_allows_for_the_questions_of_the_target(spy: Spy) -> None:
     """The target's own weights are those that it has when it is calibrated on."""
     few = HELD.played.take(np.arange(40))

@@ -124,6 +124,7 @@ def test_every_command_says_of_how_many_questions_it_is(tmp_path: Path) -> None:
     assert said in (tmp_path / "report" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_another_models_calls_leave_a_proof_as_it_was() -> None:
     """Neither what a model outside says nor whether it was asked changes a candidate's p-values."""
     traces = pool(1_200, 3)

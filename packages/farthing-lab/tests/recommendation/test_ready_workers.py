@@ -24,6 +24,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only on Linux are processes copied")
 @pytest.mark.parametrize(
     ("modules", "found"),

@@ -369,6 +369,7 @@ def test_what_cannot_be_recommended_is_refused() -> None:
         asked_of(traces, Selective("0.9999"))
 
 
+@pytest.mark.slow
 def test_questions_that_chose_prove_nothing_later(tmp_path: Path) -> None:
     """A bundle remembers them, calibration refuses them, and evaluation says that it met them."""
     traces = pool(N)
@@ -446,6 +447,7 @@ def test_who_asks_one_model_alone_is_called_by_it() -> None:
         assert headline == f"log: use small alone{said}"
 
 
+@pytest.mark.slow
 def test_the_door_returns_the_policy_and_prints_one_screen() -> None:
     advice = ft.recommend(questions(pool(N)), ft.Parity("large", epsilon=0.05))
     assert advice.policy.certificate == advice.certificate

@@ -234,6 +234,7 @@ def test_few_calibration_questions_test_few_candidates() -> None:
     assert [len(best_first(found, ASKED, training(TRAIN), n)) for n in (10, 40, 60)] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_calls_that_saw_one_another_leave_the_policy_alone() -> None:
     talk = random_traces(0, 4, ("base", "guide"), 120)
     talk = replace(talk, independent=np.zeros(len(talk), bool))
@@ -293,6 +294,7 @@ def test_both_promises_are_kept_by_the_cheapest_that_is_proved_in_both() -> None
         assert said in made.certificate.sentence()
 
 
+@pytest.mark.slow
 def test_either_half_of_it_fails_no_oftener_than_half_of_delta() -> None:
     """A policy whose answers just miss the level, and a whole that just loses too much."""
     rng, n, runs = np.random.default_rng(3), 200, 600
@@ -309,6 +311,7 @@ def test_either_half_of_it_fails_no_oftener_than_half_of_delta() -> None:
         assert stats.binomtest(failed, runs, 0.05, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_what_the_reference_alone_has_right_can_be_solved() -> None:
     """Small is asked alone and knows when it is wrong; large, which has the rest, is passed on."""
     rng = np.random.default_rng(0)

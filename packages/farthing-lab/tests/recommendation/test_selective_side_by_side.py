@@ -117,6 +117,7 @@ def test_the_cheapest_with_the_reference_for_what_is_withheld_is_taken() -> None
     assert shares == [Fraction(2, 3), Fraction(1, 3), Fraction(1, 10)]
 
 
+@pytest.mark.slow
 def test_who_answers_little_for_little_is_dearer_with_the_reference_for_the_rest() -> None:
     """Small knows half of the answers; medium costs twice as much and knows nearly all."""
     plain, rng = pool(N), np.random.default_rng(0)
@@ -189,6 +190,7 @@ def _prove(contenders: list[Contender]) -> tuple[list[Contender], list[Proved], 
     return contenders, proofs, place
 
 
+@pytest.mark.slow
 def test_a_later_calibration_is_of_the_same_policy_and_has_all_of_delta() -> None:
     first = recommend(Dataset("made up", pool(N)), ASKED, reference="large")
     found = recalibrate("b", first.bundle, pool(500, seed=1))
@@ -256,6 +258,7 @@ def test_passing_on_costs_nothing_once_it_was_asked() -> None:
 # ---- What is said
 
 
+@pytest.mark.slow
 def test_the_note_says_what_a_question_costs_with_the_reference_for_the_rest() -> None:
     found = recommend(Dataset("made up", pool(N)), ASKED, reference="large")
     rows = split_four_ways(pool(N), 0, NOBODY_CHOOSES).prove

@@ -148,6 +148,7 @@ def test_the_difference_of_accuracies_by_hand() -> None:
     assert (low, high) == pytest.approx((won[0] - lost[1], won[1] - lost[0]))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.integers(-50, 60), min_size=2, max_size=60), st.sampled_from([0.05, 0.005]))
 def test_a_positive_mean_is_proved_as_by_scipy(difference: list[int], level: float) -> None:

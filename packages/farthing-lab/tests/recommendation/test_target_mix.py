@@ -162,6 +162,7 @@ def test_of_a_large_target_a_part_is_compared(monkeypatch: pytest.MonkeyPatch) -
     assert sizes == [(200, 300), (200, 5_000)]
 
 
+@pytest.mark.slow
 def test_questions_cut_short_in_training_do_not_count_as_the_old_mix(folder: Path) -> None:
     """They are those of an unsure guide; calibration and target questions are all complete."""
     cut = drawn(CONFIG, 600, 13)

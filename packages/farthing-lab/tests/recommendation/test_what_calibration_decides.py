@@ -155,6 +155,7 @@ def compared(
     return row
 
 
+@pytest.mark.slow
 def test_a_comparison_tests_what_training_laid_out() -> None:
     fine = {"train": RISING, "calibrate": wrong_on(2 * N)}
     assert compared(fine, "best-single", WITH_LARGE)["fell_back"] == 0
@@ -240,6 +241,7 @@ def test_a_budget_a_question_is_kept_when_it_is_calibrated_anew() -> None:
     assert again.bundle.origin.largest_nano == first.bundle.origin.largest_nano
 
 
+@pytest.mark.slow
 def test_coverage_anew_is_of_sets_and_within_each_group_where_it_was() -> None:
     many = ft.generate("hotpotqa-llama2-7b", 900, seed=1)
     group = (np.arange(900) % 2).astype(np.int32)
@@ -253,6 +255,7 @@ def test_coverage_anew_is_of_sets_and_within_each_group_where_it_was() -> None:
     assert again.new.good > by_hand.evaluate(later).metrics["accuracy"]
 
 
+@pytest.mark.slow
 def test_eight_questions_are_enough_to_be_asked() -> None:
     policy = ft.fit("always-small", traces(records("train", both(120))))
     first = policy.calibrate(traces(records("held", both(N))), ft.Parity("large", "0.1")).bundle

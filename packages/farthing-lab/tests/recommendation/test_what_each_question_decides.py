@@ -151,6 +151,7 @@ MAY_CHANGE = {
 MUST_CHANGE = {"train": "trained", "choose": "tried", "prove": "proof", "report": "measured"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "part", "holdout"),
     [
@@ -340,6 +341,7 @@ RISING = {("train", "small"): 0.2, ("train", "medium"): 0.1}
 """In training a model is right the oftener the dearer it is, so that all three are points."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "spoilt", "chosen"),
     [("medium", "large", "best-single"), ("large", "medium", "always-large")],

@@ -21,6 +21,7 @@ def slow(rewards: list[float], group: list[int], epsilon: float, *, scaled: bool
     return found
 
 
+@pytest.mark.slow
 @given(
     rollouts=st.lists(st.integers(0, 6), min_size=1, max_size=6),
     seed=st.integers(0, 2**32),

@@ -28,6 +28,7 @@ def textbook(
     return advantages, advantages + values
 
 
+@pytest.mark.slow
 @given(st.data(), SHARE, SHARE)
 def test_it_equals_textbook_gae_without_the_masked_tokens(
     data: st.DataObject, gamma: float, lam: float

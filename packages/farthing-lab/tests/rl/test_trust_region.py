@@ -65,6 +65,7 @@ def test_both_divergences_stay_within_the_radius_and_nothing_gets_worse(seed: in
     assert done.accepted == (done.network is not network)
 
 
+@pytest.mark.slow
 def test_most_steps_are_accepted_and_improve() -> None:
     better = []
     for seed in range(40):

@@ -155,6 +155,7 @@ def without_costs(traces: list[Trace], most: dict[str, int]) -> list[Trace]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(("name", "nano"), CASES)
 def test_under_its_budget_a_live_question_goes_as_it_is_replayed(
@@ -183,6 +184,7 @@ def test_under_its_budget_a_live_question_goes_as_it_is_replayed(
         assert (found.guaranteed, found.caveats, found.ended_by) == (True, (), "policy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_some_of_these_budgets_change_what_is_bought(name: str) -> None:
     kind = KINDS[name]

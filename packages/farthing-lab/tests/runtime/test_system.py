@@ -337,6 +337,7 @@ def test_a_file_says_nothing_and_a_job_declares_it(
     assert bundles.load(new).origin.system == read_job(job).system()
 
 
+@pytest.mark.slow
 def test_a_job_that_made_no_such_traces_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,6 +118,7 @@ def test_files_without_common_tasks_are_multiplied() -> None:
     assert found.rows[0].half_interval > 0.0
 
 
+@pytest.mark.slow
 def test_the_money_goes_where_it_is_needed(measured: MeasuredParts) -> None:
     found = share(measured, 4_000_000)
     first, even = found.rows[0], next(row for row in found.rows if row.name == "even shares")

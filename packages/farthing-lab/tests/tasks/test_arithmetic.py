@@ -61,6 +61,7 @@ def test_each_line_of_the_reasoning_follows(recipe: Recipe, seed: int) -> None:
     assert lines[-1][-1] == problem.answer
 
 
+@pytest.mark.slow
 def test_a_guess_is_right_one_time_in_ten_whatever_the_length() -> None:
     generator = np.random.default_rng(5)
     for kind in KINDS:

@@ -56,6 +56,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "cards", lambda: [card("agreement-cascade"), card("always")])
 
 
+@pytest.mark.slow
 def test_wordings_count_once_in_what_is_recommended(farthing: Farthing, tmp_path: Path) -> None:
     file = table(tmp_path / "calls.csv", "gold")
     asked = ("--promise", "agreement", "--epsilon", "0.3", "--reference", "large")
@@ -85,6 +86,7 @@ def test_a_cluster_stays_wherever_its_questions_are_kept(
     assert "300 requests, 30 distinct questions" in said
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_python_takes_a_cluster_as_a_column(tmp_path: Path) -> None:
     file = table(tmp_path / "calls.csv", "ticket")

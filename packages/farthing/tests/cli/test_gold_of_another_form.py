@@ -132,6 +132,7 @@ def test_answers_that_are_all_recorded_as_wrong_are_refused_without_examples() -
         ft.recommend(ft.from_records(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [(0.0, 0.03), (0.02, 0.02), (0.03, 0.03)])
 def test_hard_questions_pass(right: tuple[float, float]) -> None:
     """Of 120 questions a few have a right answer, which no other form would make right."""

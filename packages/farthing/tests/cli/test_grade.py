@@ -115,6 +115,7 @@ def test_a_judge_and_persons_who_check_it(farthing: Farthing, common: tuple[obje
     )
 
 
+@pytest.mark.slow
 def test_a_judge_of_what_is_the_same(farthing: Farthing, common: tuple[object, ...]) -> None:
     judge = ("--judge", "j", "--config", "models.toml", "--max-cost", "1")
     levels = ("--promise", "agreement", "--epsilon", "0.2", "--delta", "0.1")

@@ -83,6 +83,7 @@ def differing(delta: float) -> float:
     return float(stats.beta.ppf(1 - delta, DIFFER + 1, N - DIFFER))
 
 
+@pytest.mark.slow
 def test_the_policy_has_what_the_judge_leaves_of_epsilon(proves: Callable[[Shares], bool]) -> None:
     edge = 0.05 + differing(DELTA - 0.03)
     assert judged(0.03) < 0.05
@@ -90,6 +91,7 @@ def test_the_policy_has_what_the_judge_leaves_of_epsilon(proves: Callable[[Share
     assert not proves(Shares(edge - HAIR, DELTA, 0.05, 0.03))
 
 
+@pytest.mark.slow
 def test_the_policy_has_what_the_judge_leaves_of_delta(proves: Callable[[Shares], bool]) -> None:
     rare = stats.binomtest(DIFFER, N, EPSILON - 0.05, alternative="less").pvalue
     edge = 0.03 + float(rare)

@@ -35,6 +35,7 @@ def test_several_files_are_what_one_of_them_all_is(
     several_are_as_one(farthing, command)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("logs")
 def test_files_of_every_kind_are_joined(farthing: Farthing) -> None:
     as_one(farthing)

@@ -82,6 +82,7 @@ def test_prose_names_the_option(refused: Refused, endpoint: Endpoint, log: Path)
     assert endpoint.requests == []
 
 
+@pytest.mark.slow
 def test_the_judge_is_in_the_price_and_named_before_anybody_is_asked(
     farthing: Farthing, endpoint: Endpoint, log: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
@@ -17,6 +18,7 @@ def counted(text: str) -> Counter[str]:
     return Counter(split(" ".join(text.lower().split())))
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @settings(deadline=None, max_examples=200)
 def test_every_ngram_counts_once_for_each_time_that_it_occurs(text: str) -> None:

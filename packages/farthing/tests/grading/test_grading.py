@@ -130,6 +130,7 @@ def test_what_is_listed_are_ungraded_disagreements_at_the_point_whose_proof_fail
         assert len(set(answers.tolist())) == 2
 
 
+@pytest.mark.slow
 def test_a_card_does_not_say_who_answered_and_each_grade_is_kept_at_once(
     book: GradeBook, bundle: Path
 ) -> None:
@@ -346,6 +347,7 @@ def test_no_judge_proves_a_false_selective_promise_more_often_than_promised(
     assert stats.binomtest(failures, RUNS, DELTA, alternative="greater").pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_a_sample_says_what_the_judge_predicts_and_counts_its_silence_at_worst() -> None:
     part = population().take(np.arange(200))
     cheap, large = part.roles.index("a"), part.roles.index("large")
@@ -368,6 +370,7 @@ def _hidden(traces: TraceArrays, which: BoolArray) -> TraceArrays:
     return replace(traces, correct=traces.correct & ~unknown, ungraded=unknown)
 
 
+@pytest.mark.slow
 def test_grades_are_one_json_line_each(book: GradeBook) -> None:
     lines: list[GradeLine] = [Right(id="q1", answer="0", right=True)]
     book.add(lines)

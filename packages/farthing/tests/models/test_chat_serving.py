@@ -67,6 +67,7 @@ def test_what_is_sent_is_read_as_it_was(prompt: Prompt, limit_name: str) -> None
     assert request.top_logprobs == (prompt.top_logprobs or None)
 
 
+@pytest.mark.slow
 @given(completions)
 def test_what_is_replied_is_read_back_as_it_was(done: Completion) -> None:
     request = read_request(body(logprobs=True, top_logprobs=20))

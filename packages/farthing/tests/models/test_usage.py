@@ -490,6 +490,7 @@ def test_what_nobody_can_bound_is_refused_by_its_name() -> None:
         assert any(one.startswith(name) for one in price.unpriced(Usage(9, 9)))
 
 
+@pytest.mark.slow
 def test_every_listed_price_is_counted_or_refused() -> None:
     """No price of the list is left out in silence: it changes a cost, a bound, or is named."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415

@@ -28,6 +28,7 @@ def test_it_is_the_paper_s_capital_process(values: list[float], mean: float) -> 
     assert mean_p_value(x, mean, 0.1) == pytest.approx(by_hand(x, mean, 0.1), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(0.2, 3.8), (2.0, 2.0), (0.05, 0.45)])
 def test_small_p_values_are_rare_where_the_mean_is_reached(shape: tuple[float, float]) -> None:
     rng = np.random.default_rng(1)

@@ -82,6 +82,7 @@ def test_it_rejects_what_the_graphical_procedure_rejects(
     assert by_chains(rows, shares) == by_graph(rows, shares)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_so_it_does_where_much_is_proved(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -103,6 +104,7 @@ def test_so_it_does_where_much_is_proved(seed: int) -> None:
     assert max(seen) > 0  # something passes on
 
 
+@pytest.mark.slow
 def test_it_is_false_as_rarely_as_delta_says() -> None:
     """Of chains whose second point is not to be proved; p-values depend on one another."""
     rng, runs = np.random.default_rng(1), 4_000

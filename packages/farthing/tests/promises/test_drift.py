@@ -188,6 +188,7 @@ def test_a_broken_promise_is_found_early_and_late(change: int, within: int) -> N
     assert np.quantile(delays, 0.8) < within
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [500, 3_000])
 @pytest.mark.parametrize(
     ("kind", "within"), [("up", 60), ("down", 60), ("wider", 250), ("agreement", 350)]

@@ -50,6 +50,7 @@ def test_what_moves_the_tested_point_most_comes_first_and_then_what_matters_to_m
     assert next_to_grade(partly, 1).tolist() == [1, 3, 0]
 
 
+@pytest.mark.slow
 def test_grading_in_that_order_never_makes_a_proof_worse_and_ends_where_all_are_graded() -> None:
     rng, n = np.random.default_rng(0), 200
     ours, theirs = rng.random((n, 2)) < [0.85, 0.9], rng.random(n) < 0.9

@@ -37,6 +37,7 @@ def test_of_one_mean_it_is_what_one_mean_has() -> None:
     assert max_t([centred(rng.normal(size=(400, 1)))], 0.32, rng) == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.slow
 def test_of_independent_means_it_is_the_largest_of_as_many_normal_variables() -> None:
     rng = np.random.default_rng(0)
     for columns in (2, 20):

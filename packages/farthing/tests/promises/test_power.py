@@ -101,6 +101,7 @@ def test_wrong_answers_against_brute_force() -> None:
     assert Wrong(0.1, 0.0).chance(100, 0.2, DELTA) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", [Compared(0.07, 0.01), Wrong(0.06), Compared(0.05, 0.0)])
 def test_what_was_lost_as_often_as_is_ruled_out_is_never_proved(rates: Rates) -> None:
     assert questions_needed(rates, "0.05", DELTA, 100) is None

@@ -157,6 +157,7 @@ def test_nobody_is_trained_who_is_not_proved() -> None:
     assert len(selected(pool(600), holdout=230).trials) > len(SHARES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.009", "0.014", "0.05"])
 def test_no_share_is_below_what_a_point_without_loss_needs(epsilon: str) -> None:
     """Fewer share delta then, by the number of proving questions alone."""
@@ -172,6 +173,7 @@ def test_no_share_is_below_what_a_point_without_loss_needs(epsilon: str) -> None
         assert small.allows(250)(0) < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_permuting_what_came_of_proving_questions_leaves_every_chain_equal(seed: int) -> None:
     """Start, order, points and shares are fixed before anybody reads a grade that proves."""
@@ -207,6 +209,7 @@ def test_where_none_of_them_can_run_the_cheapest_expected_is_proved_alone(
     assert only.share == contender.asked.share == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROMISES)
 def test_a_proof_begins_at_the_dearest_point_of_use(
     monkeypatch: pytest.MonkeyPatch, kind: str

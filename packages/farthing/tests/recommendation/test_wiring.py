@@ -59,6 +59,7 @@ def test_a_question_counts_by_the_probability_of_its_draw(asked: Promise) -> Non
         small().calibrate(drawn(both(600, lost=70), [0.1] * 600), asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [ft.Parity("large", 0.1), ft.Agreement("large", 0.1)], ids=str)
 def test_losses_that_were_seldom_drawn_are_many(asked: Promise) -> None:
     """Thirty of 600 are lost; each stands for ten that were not drawn."""
@@ -195,6 +196,7 @@ def test_a_folder_is_evaluated_as_if_all_were_drawn_alike(tmp_path: Path) -> Non
     assert 0.85 < found.metrics["accuracy"] < 0.97
 
 
+@pytest.mark.slow
 def test_figures_of_questions_that_chose_allow_for_the_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -282,6 +284,7 @@ def test_what_costs_as_much_as_the_reference_is_not_worth_a_proof(
         small().calibrate(held, asked)
 
 
+@pytest.mark.slow
 def test_a_model_that_wins_more_than_it_loses_dominates() -> None:
     """Of 600 questions small loses 5 and wins 25 beside large, which costs ten times as much."""
     dear = ft.fit("always-large", TRAIN)

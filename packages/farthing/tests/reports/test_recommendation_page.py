@@ -89,6 +89,7 @@ def test_where_nothing_is_proved_it_says_so() -> None:
     assert "Tomorrow No winner large answers every question, as today. Saved 0.0 %" in said
 
 
+@pytest.mark.slow
 def test_another_promise_has_its_page_too() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "cards", lambda: [card("lookahead")])

@@ -96,6 +96,7 @@ def test_a_request_is_sent_as_it_was_and_held_to_the_logged_answer(
     assert (arrays.answer[:, 0, 0] == arrays.answer[:, 0, 1]).all()
 
 
+@pytest.mark.slow
 def test_models_and_requests_are_added_and_nothing_is_paid_twice(
     log: RequestLog, endpoint: Endpoint, tmp_path: Path
 ) -> None:

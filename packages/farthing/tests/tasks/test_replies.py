@@ -37,6 +37,7 @@ def test_answers(reply: str) -> None:
     assert read_answer(reply) == ANSWERS[reply]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(reply=st.text(max_size=200) | st.text("Yesno Answer:[]{}\\boxed#*123\n", max_size=60))
 def test_every_reader_takes_every_text(reply: str) -> None:

@@ -37,6 +37,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     marks=st.lists(st.integers(-1, 2), min_size=1, max_size=60),

@@ -30,6 +30,7 @@ def test_small_instances_are_solved_exactly_and_within_the_budget(n: int) -> Non
         assert packed.bound == pytest.approx(best)
 
 
+@pytest.mark.slow
 def test_worth_of_any_sign_is_maximised() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
@@ -68,6 +69,7 @@ def test_thirty_questions_are_close_to_the_best_whole_choice() -> None:
     assert batch.value[np.arange(30), pack(batch, budget).choice].sum() > (1 - 1e-3) * best
 
 
+@pytest.mark.slow
 def test_100000_questions_take_seconds() -> None:
     batch = models(np.random.default_rng(4), 100_000, 9)
     began = time.process_time()

@@ -151,12 +151,14 @@ def test_regret_over_the_square_root_is_bounded_up_to_8000(bandit: Bandit) -> No
     bounded(bandit, (500, 1_000, 2_000, 8_000), 8)
 
 
+@pytest.mark.slow
 def test_it_comes_to_ask_the_best_where_money_is_plenty(bandit: Bandit) -> None:
     session, choices, _ = played(bandit, 10**8, 1_500, 5)
     assert np.mean([one.arm == 2 for one in choices[-300:]]) > 0.7
     assert session.calls.sum() == len(choices) == 1_500
 
 
+@pytest.mark.slow
 def test_and_the_cheapest_where_there_is_little(bandit: Bandit) -> None:
     _, choices, _ = played(bandit, 1_500 * 160, 1_500, 6)
     assert np.mean([one.arm == 0 for one in choices[700:]]) > 0.5

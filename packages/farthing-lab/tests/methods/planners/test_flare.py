@@ -37,6 +37,7 @@ def random_chain(rng: np.random.Generator) -> tuple[Chain, int]:
     return Chain(length, (hurry, cheap), (care, dear)), int(rng.integers(0, dear * length + 3))
 
 
+@pytest.mark.slow
 def test_its_values_become_those_of_value_iteration() -> None:
     rng = np.random.default_rng(4)
     for _ in range(15):
@@ -53,6 +54,7 @@ def test_its_values_become_those_of_value_iteration() -> None:
             assert abs(root.q[action] - worth) < 0.02 + 2.0 / np.sqrt(root.tried[action])
 
 
+@pytest.mark.slow
 def test_it_acts_as_well_as_value_iteration() -> None:
     rng = np.random.default_rng(5)
     planner, lost = LookAhead(simulations=1_000), []

@@ -257,6 +257,7 @@ def test_micp_spends_its_budgets_to_the_last_question() -> None:
         assert (wrong >= threshold).sum() == np.clip(allowed, 0, len(wrong))
 
 
+@pytest.mark.slow
 def test_the_levels_of_trust_are_exact() -> None:
     """Each is the number nearest to its fraction, and at 0 nobody is trusted."""
     turns = TrustOrEscalateLearner().fit(TRAIN, Fraction(1, 10), 0, Silent()).policy

@@ -321,10 +321,12 @@ def chosen_by(
     return found
 
 
+@pytest.mark.slow
 def test_a_price_on_tokens_finds_each_questions_shortest_thought() -> None:
     assert settled(LengthPenalty()) == [[4], [12]]
 
 
+@pytest.mark.slow
 def test_right_alone_takes_any_length_that_is_enough() -> None:
     [[easy], [hard]] = settled(RightAlone())
     assert easy >= 4

@@ -113,6 +113,7 @@ def test_a_question_is_covered_from_its_critical_parameter_on(name: str) -> None
     assert (replayed.critical[solvable] >= 0).all()
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("n", [6, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_budget_is_never_passed(name: str, n: int) -> None:
