@@ -258,9 +258,9 @@ def test_the_time_of_a_reply_from_a_cache_is_unknown_and_its_cost_is_not(tmp_pat
 def test_a_sample_that_was_tried_again_costs_its_failed_tries_too(tmp_path: Path) -> None:
     failed = {"message": "died", "traceback": "", "events": [event(LARGE, 2_000)]}
     call = only(tmp_path, events=[event(LARGE, 1_000)], error_retries=[failed])
-    assert (call.input_tokens, call.output_tokens) == (3_000, 300)
+    assert (call.input_tokens, call.output_tokens, call.latency_s) == (3_000, 300, 2.5)
     unseen = only(tmp_path, events=[event(LARGE, 1_000)], error_retries=[{"message": "died"}])
-    assert (unseen.input_tokens, unseen.cost_usd) == (None, None)
+    assert (unseen.input_tokens, unseen.cost_usd, unseen.latency_s) == (None, None, None)
 
 
 def test_each_request_of_a_sample_has_the_price_of_its_own_length(tmp_path: Path) -> None:

@@ -128,15 +128,16 @@ def _made(sample: FileRow, model: str) -> tuple[tuple[Usage, ...], float | None]
     if not any(took):
         whole = used.inner(model) if not judged or len(used.values) > 1 else None
         took = [read_usage(whole or output.inner("usage"))]
-    unseen = any(not one.inner("events") for one in _tries(sample)[1:])
+    failed = _tries(sample)[1:]
+    unseen = any(not one.inner("events") for one in failed)
     usages = () if unseen else tuple(one for one in took if one is not None)
-    cached = any(event.text("cache") == "read" for event in own)
-    if cached or (not used.values and "model_usage" in sample.values and any(took)):
+    nobody = not used.values and "model_usage" in sample.values and any(took)
+    if unseen or nobody or any(event.text("cache") == "read" for event in own):
         return usages, None
-    times = [event.number("working_time") for event in own] if judged else []
+    times = [event.number("working_time") for event in own] if judged or failed else []
     if times and None not in times:
         return usages, sum(filter(None, times))
-    whole_time = None if judged else sample.number("working_time", "total_time")
+    whole_time = None if judged or failed else sample.number("working_time", "total_time")
     return usages, output.number("time") if whole_time is None else whole_time
 
 
@@ -154,8 +155,7 @@ def _model_events(sample: FileRow) -> Iterator[tuple[FileRow, bool]]:
 
 
 def _tries(sample: FileRow) -> list[FileRow]:
-    failed = sample.inner("error_retries") or ()
-    return [sample, *(FileRow(one, sample.place) for one in failed if isinstance(one, dict))]
+    return [sample, *sample.parts("error_retries")]
 
 
 def _has_judge(sample: FileRow) -> bool:
