@@ -272,6 +272,28 @@ def test_each_request_of_a_sample_has_the_price_of_its_own_length(tmp_path: Path
     assert call.cost_usd == pytest.approx(3 * (0.3 + 0.15))
 
 
+# Langfuse.
+
+PARTS = {"_cache_read": ("input", 200), "": ("input", 800), "_reasoning": ("output", 300)}
+
+
+@pytest.mark.parametrize(("tier", "whole"), [("flex", (0, 0)), ("priority", (1_000, 500))])
+def test_a_tier_that_langchain_writes_into_names_is_read(
+    tmp_path: Path, tier: str, whole: tuple[int, int]
+) -> None:
+    """As langfuse 5.0.4 records what langchain-openai 1.7.4 says; the same tokens each time."""
+    counts = {"input": whole[0], "output": whole[1], "total": 1_500, f"output_{tier}": 200}
+    counts |= {f"{side}_{tier}{part}": n for part, (side, n) in PARTS.items()}
+    at = {"start_time": "2026-11-01T10:00:00Z", "end_time": "2026-11-01T10:00:02Z"}
+    row = {"type": "GENERATION", "model": "gpt-5", "input": "2 + 2?", "output": "4", **at}
+    (told,) = one(tmp_path, [row | {"usage_details": counts}]).calls
+    plain = {"input": 800, "input_cached_tokens": 200, "output": 200, "total": 1_500}
+    (usual,) = one(tmp_path, [row | {"usage_details": plain | {"output_reasoning": 300}}]).calls
+    assert (told.input_tokens, told.output_tokens) == (1_000, 500)
+    assert usual.cost_usd is not None
+    assert told.cost_usd == pytest.approx(usual.cost_usd * {"flex": 0.5, "priority": 2}[tier])
+
+
 # Promptfoo.
 
 

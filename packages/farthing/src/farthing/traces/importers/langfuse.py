@@ -5,8 +5,11 @@ interface and the API; both are read. Of observations, those of the type GENERAT
 Source: Langfuse's "Blob storage export field reference" and the API's `ObservationsView`.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from farthing.models.usage import count
 from farthing.traces.importers.base import (
     ImportedCall,
     Importer,
@@ -24,6 +27,10 @@ _MODEL = ("provided_model_name", "providedModelName", "model")
 _START, _END = ("start_time", "startTime"), ("end_time", "endTime")
 _TRACE = {"trace_id", "traceId"}
 _COST = ("total_cost", "totalCost", "calculatedTotalCost", "calculated_total_cost")
+_TIERED = re.compile(
+    r"(?P<side>input|output)_(?P<tier>flex|priority)(_(?P<kind>cache_read|reasoning))?"
+)
+_WITHIN = {"cache_read": "cached_tokens", "reasoning": "reasoning_tokens"}
 
 
 def _sniff(source: Source) -> bool:
@@ -84,10 +91,28 @@ def _found(row: FileRow, options: Options) -> ImportedCall | LeftOut:
         correct=options.grade(score),
         score=score,
         cost_usd=row.paid(*_COST) or costs.paid("total") or summed,
-        usages=usages_of(row.inner("usage_details", "usageDetails", "usage")) or usages_of(counted),
+        usages=usages_of(_by_tier(row.part("usage_details", "usageDetails", "usage")))
+        or usages_of(counted),
         latency_s=row.number("latency") if latency is None else latency,
         error=call_error(stated) if row.text("level") == "ERROR" else failure_of(output),
     )
+
+
+def _by_tier(counts: FileRow) -> Mapping[str, Any]:
+    """Return counts under OpenAI's names where LangChain's callback wrote a tier into theirs.
+
+    Each leaves the others of its side out, and at flex the whole side is said to be 0.
+    """
+    named = filter(None, map(_TIERED.fullmatch, counts.values))
+    found = [(match, count(counts.values[match[0]]) or 0) for match in named]
+    if not found:
+        return counts.values
+    usage: dict[str, Any] = {"service_tier": found[0][0]["tier"]}
+    for side, name in (("input", "prompt_tokens"), ("output", "completion_tokens")):
+        own = {match["kind"]: number for match, number in found if match["side"] == side}
+        usage[name] = sum(own.values())
+        usage[f"{name}_details"] = {_WITHIN[kind]: n for kind, n in own.items() if kind}
+    return usage
 
 
 def _score(row: FileRow, name: str | None) -> float | None:
