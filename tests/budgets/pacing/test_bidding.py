@@ -191,7 +191,7 @@ def test_never_above_the_budget_when_taught() -> None:
     over_budget(300)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_never_above_the_budget_on_10000_streams() -> None:
     over_budget(10_000)
 

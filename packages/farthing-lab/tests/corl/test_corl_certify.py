@@ -172,7 +172,7 @@ def test_the_certificate_is_that_of_a_brute_force_computation() -> None:
     assert len(names) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 @pytest.mark.parametrize("asked", [PARITY, AGREE])
 def test_a_mode_that_breaks_the_promise_is_as_rare_as_promised(asked: Parity | Agreement) -> None:
     """The cheapest modes are at the edge, or beyond it; the dearest keeps the promise."""

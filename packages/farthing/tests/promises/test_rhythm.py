@@ -59,7 +59,7 @@ def test_no_alarm_rings_on_the_first_day() -> None:
     assert not test.alarms(0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_a_daily_rhythm_rings_no_more_often_than_delta() -> None:
     """Over 1,000 gateways of ten days; a test that knows no time of day rings in nearly all."""
     rang = blind = 0

@@ -191,7 +191,7 @@ def missed(bandit: Bandit, runs: int, delta: float) -> int:
     return count
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 @pytest.mark.parametrize("bandit", [KNAPSACK, SQUARECB])
 def test_the_value_of_a_fixed_model_is_covered_in_500_runs(bandit: Bandit) -> None:
     """The binomial test would reject a miss rate above delta; it does not, at 1 in 1,000."""

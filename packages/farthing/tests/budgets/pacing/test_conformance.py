@@ -119,7 +119,7 @@ def test_never_above_the_budget_on_random_streams(name: str) -> None:
     random_streams(name, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 @pytest.mark.parametrize("name", NAMES)
 def test_never_above_the_budget_on_10000_random_streams(name: str) -> None:
     random_streams(name, 10_000)
