@@ -48,7 +48,7 @@ def reload_config(
     where: GatewayDatabase,
     pid_file: Annotated[
         Path | None,
-        typer.Option("--pid-file", metavar="FILE", help="The gateway's configuration."),
+        typer.Option("--pid-file", metavar="FILE", help="The gateway's pid file; overrides both."),
     ] = None,
 ) -> None:
     """Have a running gateway read its configuration again; no request is lost.

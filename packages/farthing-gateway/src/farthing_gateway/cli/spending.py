@@ -31,7 +31,7 @@ def spending(
     ] = False,
     settle: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Replace its largest cost with the billed one."),
+        typer.Option(metavar="ID", help="Settle this call at its real cost, --usd."),
     ] = None,
     usd: Annotated[
         str | None, typer.Option(metavar="USD", help="The cost on the provider's bill.")

@@ -126,7 +126,7 @@ def failures(
         str | None, typer.Option(metavar="DATE", help="Only requests from this time on (UTC).")
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="WORDS", help="Only with this text.")] = None,
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="How many.")] = 50,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List requests that were refused or failed: why, who was tried, and what that cost.

@@ -58,10 +58,10 @@ class ImportOptions:
         ),
     ] = field(default_factory=list)
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="COLUMN", help="Its values join questions.")
+        str | None, typer.Option("--cluster", metavar="COLUMN", help="Equal values: one question.")
     ] = None
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="SCORE", help="Least right score.")
+        float, typer.Option("--threshold", metavar="SCORE", help="Lowest score graded as right.")
     ] = 0.5
     score: Annotated[
         str | None,
