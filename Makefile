@@ -78,7 +78,7 @@ mutations: setup ## known mistakes, then N=60 drawn by SEED=1 in promises, money
 	$(TESTING) -m mutations tests/test_mutations.py
 	$(BIN)/python benchmarks/mutations.py --seed $(or $(SEED),1) --draw $(or $(N),60)
 
-simulations: setup ## promises over thousands of redraws, trainings to their end (half an hour on two cores)
+simulations: setup ## promises over thousands of redraws, trainings to their end
 	$(TESTING) -m simulations
 
 # Workers are killed, caps are stormed, models fail, writers wait for each other; FARTHING_SOAK=1 takes a twentieth.
