@@ -87,7 +87,7 @@ def test_regret_grows_as_the_square_root_of_the_requests(name: str) -> None:
     assert max(regrets(name) / np.sqrt(HORIZONS)) <= 0.4
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 @pytest.mark.parametrize("name", [*DUAL, "dual-descent-following"])
 @pytest.mark.parametrize("n", [100, 1_000, 10_000, 100_000])
 def test_regret_over_the_square_root_is_bounded_from_100_to_100000(name: str, n: int) -> None:

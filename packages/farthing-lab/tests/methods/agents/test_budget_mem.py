@@ -167,7 +167,7 @@ def test_a_question_never_costs_more_than_its_budget(world: World, facts: Linked
     never_over_the_budget(world, facts, 500)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_no_question_of_10000_costs_more(world: World, facts: LinkedFacts) -> None:
     never_over_the_budget(world, facts, 10_000)
 

@@ -54,7 +54,7 @@ def test_no_budget_is_exceeded(agent: AgentSystem) -> None:
     within_every_budget(agent, 500)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_no_budget_is_exceeded_in_10000_streams(agent: AgentSystem) -> None:
     within_every_budget(agent, 10_000)
 

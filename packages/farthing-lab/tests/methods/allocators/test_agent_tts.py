@@ -117,7 +117,7 @@ def test_nothing_beyond_the_budget_is_tried(proposer: object) -> None:
         assert len({one.choice for one in found.trials}) == len(found.trials)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_nothing_beyond_the_budget_is_tried_on_10000_tasks() -> None:
     for seed in range(10_000):
         space, chance = task(seed)

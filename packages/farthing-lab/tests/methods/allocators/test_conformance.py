@@ -44,7 +44,7 @@ def test_never_above_the_budget(allocator: Allocator) -> None:
     within_the_budget(allocator, 250)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_never_above_the_budget_on_10000_instances(allocator: Allocator) -> None:
     within_the_budget(allocator, 10_000)
 

@@ -116,7 +116,7 @@ def test_never_above_the_budget(bandit: Bandit) -> None:
     never_over(bandit, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_never_above_the_budget_on_10000_random_streams(bandit: Bandit) -> None:
     never_over(bandit, 10_000)
 
@@ -146,7 +146,7 @@ def test_regret_against_the_best_mixture_is_a_few_square_roots(bandit: Bandit) -
     bounded(bandit, (250,), 12)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_regret_over_the_square_root_is_bounded_up_to_8000(bandit: Bandit) -> None:
     bounded(bandit, (500, 1_000, 2_000, 8_000), 8)
 

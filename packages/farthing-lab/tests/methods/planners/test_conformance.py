@@ -77,7 +77,7 @@ def test_never_over_budget_and_nothing_is_worth_anything_late(quick: Planner) ->
     within_the_budget(quick, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.simulations
 def test_never_over_budget_in_10000_worlds(quick: Planner) -> None:
     within_the_budget(quick, 10_000)
 
